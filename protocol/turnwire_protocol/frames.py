@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from turnwire_protocol.messages import ApprovalMode, Config, Page, Session
+from turnwire_protocol.messages import ApprovalMode, Page, Session
 from turnwire_protocol.parts import Counter, Id, Ordinal, PartInput, TimeMs
 
 PROTOCOL_VERSION = 1
@@ -223,9 +223,7 @@ class Draining(Struct, frozen=True, tag="draining", tag_field="op"):
     retry_after_ms: Counter
 
 
-ServerFrame: TypeAlias = (
-    Welcome | Tick | Result | Error | Snapshot | ReloadNotice | Unsubscribed | Draining
-)
+ServerFrame: TypeAlias = Welcome | Tick | Result | Error | Snapshot | ReloadNotice | Unsubscribed | Draining
 
 
 # ---------------------------------------------------------------------------------------------------------- results
@@ -266,5 +264,3 @@ class StopResult(Struct, kw_only=True, frozen=True):
 
 class InteractionList(Struct, frozen=True):
     items: tuple[PendingInteraction, ...]
-
-

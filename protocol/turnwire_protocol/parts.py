@@ -23,9 +23,7 @@ Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 """The name of a `context` Part at the model boundary (P3)."""
 
 TextState: TypeAlias = Literal["streaming", "done"]
-ToolState: TypeAlias = Literal[
-    "input-streaming", "ready", "waiting-user", "running", "completed", "failed"
-]
+ToolState: TypeAlias = Literal["input-streaming", "ready", "waiting-user", "running", "completed", "failed"]
 InteractionStatus: TypeAlias = Literal["pending", "resolved", "denied", "expired", "cancelled"]
 ActionState: TypeAlias = Literal["running", "completed", "failed"]
 
@@ -152,15 +150,7 @@ class ErrorPart(_Part, tag="error", frozen=True):
 
 UserPart: TypeAlias = TextPart | ContextPart | FilePart | DataPart
 AgentPart: TypeAlias = (
-    TextPart
-    | ReasoningPart
-    | ToolPart
-    | InteractionPart
-    | FilePart
-    | DataPart
-    | SourcePart
-    | ActionPart
-    | ErrorPart
+    TextPart | ReasoningPart | ToolPart | InteractionPart | FilePart | DataPart | SourcePart | ActionPart | ErrorPart
 )
 Part: TypeAlias = (
     TextPart
@@ -176,6 +166,4 @@ Part: TypeAlias = (
 )
 
 USER_PART_TYPES = frozenset({"text", "context", "file", "data"})
-AGENT_PART_TYPES = frozenset(
-    {"text", "reasoning", "tool", "interaction", "file", "data", "source", "action", "error"}
-)
+AGENT_PART_TYPES = frozenset({"text", "reasoning", "tool", "interaction", "file", "data", "source", "action", "error"})

@@ -1,0 +1,208 @@
+"""Bytes to requests, frames to bytes: both formats, limits and typed errors (W2, W9). No I/O.
+
+A request is read in three steps, each with its own error: the bytes become one plain map (`invalid_frame`), the map is
+checked for what JSON on every peer can hold (`invalid_argument`: depth, integers, text), and becomes a struct by its
+`op` (`unknown_op`, `invalid_argument` with the path of the field).
+
+Duplicate keys in a map: the last one wins.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from turnwire_protocol import frames
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.messages import StoredJson
+from turnwire_protocol.mutations import Mutation
+from turnwire_protocol.parts import MAX_SAFE_INTEGER
+
+Format: TypeAlias = Literal["json", "msgpack"]
+FORMATS: Final[tuple[Format, ...]] = ("json", "msgpack")
+
+MAX_DEPTH: Final = 32
+"""How deep maps and lists of a request may nest, the request itself being 1."""
+
+OPS: Final[dict[str, type]] = {struct.__struct_config__.tag: struct for struct in get_args(frames.Request)}
+"""Request structs by `op`."""
+
+
+def _splice_json(value: object) -> msgspec.Raw:
+    if isinstance(value, StoredJson):
+        return msgspec.Raw(value.text)
+    raise NotImplementedError(f"{type(value).__name__} cannot be sent")
+
+
+def _parse_stored(value: object) -> Any:
+    if isinstance(value, StoredJson):
+        return msgspec.json.decode(value.text)
+    raise NotImplementedError(f"{type(value).__name__} cannot be sent")
+
+
+_json = msgspec.json.Encoder(enc_hook=_splice_json)
+_msgpack = msgspec.msgpack.Encoder(enc_hook=_parse_stored)
+_encoders: Final[dict[Format, Callable[[Any], bytes]]] = {"json": _json.encode, "msgpack": _msgpack.encode}
+_decode_json = msgspec.json.Decoder().decode
+_decode_msgpack = msgspec.msgpack.Decoder().decode
+
+
+def encode(value: Any, format: Format) -> bytes:
+    """A frame, or any value made of structs, `StoredJson` and plain JSON, as bytes of one WebSocket message."""
+    return _encoders[format](value)
+
+
+def encode_json(value: Any) -> StoredJson:
+    """The value as JSON text, ready to be stored and to be spliced into frames."""
+    return StoredJson(_json.encode(value))
+
+
+def encode_mutation(mutation: Mutation, *, epoch: str, seq: int, format: Format) -> bytes:
+    """The `mutation` frame: the Mutation's own fields after `op`, `epoch` and `seq`, in one flat map (W5)."""
+    if format == "json":
+        return b'{"op":"mutation","epoch":"%s","seq":%d,' % (epoch.encode(), seq) + _json.encode(mutation)[1:]
+    body = _msgpack.encode(mutation)
+    head = msgspec.msgpack.encode({"op": "mutation", "epoch": epoch, "seq": seq})
+    return _msgpack_map_header(_msgpack_map_size(body) + 3) + head[1:] + body[1 if body[0] < 0xA0 else 3 :]
+
+
+def _msgpack_map_size(body: bytes) -> int:
+    return body[0] & 0x0F if body[0] < 0xA0 else int.from_bytes(body[1:3], "big")
+
+
+def _msgpack_map_header(size: int) -> bytes:
+    return bytes([0x80 | size]) if size < 16 else b"\xde" + size.to_bytes(2, "big")
+
+
+# ------------------------------------------------------------------------------------------------------- reading
+
+
+def decode_map(data: bytes | str, format: Format) -> dict[str, Any]:
+    """One WebSocket message as a plain map. Raises RequestError `invalid_frame` when it is none."""
+    try:
+        value = _decode_json(data) if format == "json" else _decode_msgpack(_as_bytes(data))
+    except RecursionError:
+        raise RequestError("invalid_frame", f"the frame nests deeper than {MAX_DEPTH} levels") from None
+    except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
+        raise RequestError("invalid_frame", f"not {_NAMES[format]}: {error}") from None
+    if not isinstance(value, dict):
+        raise RequestError("invalid_frame", f"a frame is one map, this is {_name_of(value)}")
+    return value
+
+
+def decode_request(data: bytes | str, format: Format) -> frames.Request:
+    """A request from the bytes of one WebSocket message.
+
+    Raises RequestError `invalid_frame`, `invalid_argument` (with `field`) or `unknown_op`; `request_id_of` says to
+    which request the error belongs.
+    """
+    return request_of(decode_map(data, format))
+
+
+def request_of(value: dict[str, Any]) -> frames.Request:
+    """The request that a plain map stands for. Raises RequestError."""
+    check_json(value)
+    op = value.get("op")
+    if not isinstance(op, str):
+        raise RequestError("invalid_argument", "op: expected a string", field="op")
+    struct = OPS.get(op)
+    if struct is None:
+        raise RequestError("unknown_op", f"op: unknown operation {op[:64]!r}", field="op")
+    return convert(value, struct)
+
+
+def convert(value: Any, type: Any) -> Any:
+    """`value` as `type`, strictly. Raises RequestError `invalid_argument` that names the field."""
+    try:
+        return msgspec.convert(value, type, strict=True)
+    except msgspec.ValidationError as error:
+        field, sentence = _explain(str(error))
+        raise RequestError("invalid_argument", f"{field}: {sentence}" if field else sentence, field=field) from None
+
+
+def request_id_of(value: dict[str, Any]) -> int | None:
+    """The `id` that an answer to this map should carry, if it has a usable one."""
+    request_id = value.get("id")
+    if type(request_id) is int and 1 <= request_id <= MAX_SAFE_INTEGER:
+        return request_id
+    return None
+
+
+def check_json(value: Any, *, path: str = "", max_depth: int = MAX_DEPTH) -> None:
+    """Refuses what some peer could not hold: depth, unsafe integers, lone surrogates, keys and types JSON has not.
+
+    Raises RequestError `invalid_argument` with the path of the first fault. Iterative: depth cannot exhaust the stack.
+    """
+    stack: list[tuple[Any, str, int]] = [(value, path, 1)]
+    while stack:
+        item, where, depth = stack.pop()
+        fault = _fault_of(item)
+        if fault is not None:
+            raise RequestError("invalid_argument", f"{where}: {fault}" if where else fault, field=where or None)
+        if not isinstance(item, dict | list):
+            continue
+        if depth > max_depth:
+            raise RequestError(
+                "invalid_argument", f"{where}: nests deeper than {max_depth} levels", field=where or None
+            )
+        if isinstance(item, list):
+            stack.extend((child, f"{where}[{index}]", depth + 1) for index, child in enumerate(item))
+            continue
+        for key, child in item.items():
+            if not isinstance(key, str):
+                raise RequestError("invalid_argument", f"{where}: a key is not a string", field=where or None)
+            stack.append((child, f"{where}.{key}" if where else key, depth + 1))
+
+
+def _fault_of(item: Any) -> str | None:
+    if item is None or isinstance(item, bool | str | dict | list):
+        return None
+    if isinstance(item, int):
+        return None if -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER else "the integer does not fit in 53 bits"
+    if isinstance(item, float):
+        return None if item - item == 0 else "the number is not finite"
+    return f"{_name_of(item)} is not a JSON value"
+
+
+_NAMES: Final = {"json": "JSON", "msgpack": "MessagePack"}
+_KINDS: Final = {
+    "int": "an integer",
+    "str": "a string",
+    "bool": "a boolean",
+    "float": "a number",
+    "object": "a map",
+    "dict": "a map",
+    "array": "a list",
+    "list": "a list",
+    "null": "null",
+    "NoneType": "null",
+    "bytes": "binary data",
+    "datetime": "a timestamp",
+    "Ext": "an extension value",
+}
+_LOCATION: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
+_FIELD: Final = re.compile(r"^Object (?P<fault>missing required|contains unknown) field `(?P<name>[^`]*)`$")
+_BACKTICKED: Final = re.compile(r"`([A-Za-z]+)`")
+
+
+def _as_bytes(data: bytes | str) -> bytes:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _name_of(value: Any) -> str:
+    name = type(value).__name__
+    return _KINDS.get(name, name)
+
+
+def _explain(error: str) -> tuple[str | None, str]:
+    """msgspec's sentence as (path of the field, sentence in the words of SPEC.md)."""
+    match = _LOCATION.match(error)
+    what, path = (match["what"], match["path"] or "") if match else (error, "")
+    path = path.removeprefix("$").removeprefix(".")
+    missing = _FIELD.match(what)
+    if missing:
+        path = f"{path}.{missing['name']}" if path else missing["name"]
+        return path, "is required" if missing["fault"].startswith("missing") else "unknown field"
+    sentence = _BACKTICKED.sub(lambda kind: _KINDS.get(kind[1], kind[1]), what)
+    return path or None, sentence[:1].lower() + sentence[1:]

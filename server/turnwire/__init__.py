@@ -1,0 +1,1 @@
+"""Turnwire: a real-time session server for AI-agent chat."""

@@ -1,0 +1,1 @@
+"""Context: canonical history becomes model input."""

@@ -1,0 +1,1 @@
+"""The gateway: WebSockets and plain HTTP. The only package that knows the network."""

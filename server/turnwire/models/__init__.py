@@ -1,0 +1,1 @@
+"""Models: the provider interface and its implementations."""

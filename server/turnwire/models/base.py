@@ -1,0 +1,152 @@
+"""The provider interface: what the session loop asks of a model, and the events that it gets back.
+
+A provider turns one `ModelRequest` into one ordered stream of events: one model call, one Step. It keeps no state
+between calls, assigns no ids and never retries: the loop owns ids, storage and retries (T5).
+
+The grammar of a stream: for every block `BlockStart`, any number of `BlockDelta`, `BlockEnd`; blocks may be
+interleaved (E5); at last exactly one `StepEnd`, which names the blocks in the order of their starts, so that the loop
+can validate what it has assembled (S2). A stream that ends without `StepEnd` was cut. A failure is a `ModelError`.
+"""
+
+import re
+from collections.abc import AsyncGenerator
+from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+ErrorCode: TypeAlias = Literal[
+    "timeout",
+    "connection",
+    "rate_limited",
+    "overloaded",
+    "auth",
+    "invalid_request",
+    "context_length",
+    "content_filter",
+    "cut_stream",
+    "malformed_stream",
+    "internal",
+]
+
+RETRYABLE: frozenset[str] = frozenset(
+    {"timeout", "connection", "rate_limited", "overloaded", "cut_stream", "malformed_stream", "internal"}
+)
+"""Codes that a second attempt may cure, unless the provider says otherwise."""
+
+
+class ModelError(Exception):
+    """A model call that failed, classified (T5).
+
+    `code` is stable and goes to clients; `message` is a sentence for people, without secrets; `retry_after_ms` is the
+    provider's own wish, if it stated one.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool | None = None,
+        retry_after_ms: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+        self.message = message
+        self.retryable = code in RETRYABLE if retryable is None else retryable
+        self.retry_after_ms = retry_after_ms
+
+
+# ----------------------------------------------------------------------------------------------------------- request
+
+
+class TextContent(Struct, frozen=True, tag="text", tag_field="type"):
+    text: str
+
+
+class FileContent(Struct, frozen=True, tag="file", tag_field="type"):
+    url: str
+    media_type: str
+    filename: str | None = None
+
+
+Content: TypeAlias = TextContent | FileContent
+
+
+class ModelMessage(Struct, frozen=True):
+    """One message of the model's input, in the order in which the model shall read them."""
+
+    role: Literal["system", "user", "assistant"]
+    content: tuple[Content, ...]
+
+    @property
+    def text(self) -> str:
+        """All text of the message, joined."""
+        return "".join(part.text for part in self.content if isinstance(part, TextContent))
+
+
+class ModelRequest(Struct, kw_only=True, frozen=True):
+    """One model call. `attempt` counts from 1 within a Step; `key` is stable over the attempts of one Step."""
+
+    model: str | None
+    messages: tuple[ModelMessage, ...]
+    key: str
+    attempt: int = 1
+
+
+# ------------------------------------------------------------------------------------------------------------ events
+
+
+class BlockStart(Struct, frozen=True):
+    """A block begins; `block` is unique within the stream."""
+
+    block: int
+    kind: Literal["text", "reasoning"]
+
+
+class BlockDelta(Struct, frozen=True):
+    """Text to append to a block: whole characters, never a lone surrogate (see `clean_text`)."""
+
+    block: int
+    text: str
+
+
+class BlockEnd(Struct, frozen=True):
+    block: int
+
+
+class Usage(Struct, frozen=True):
+    """Tokens that the provider says it used."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+class StepEnd(Struct, frozen=True):
+    """The model has finished; `blocks` are all blocks in the order of their starts (S2)."""
+
+    blocks: tuple[int, ...]
+    reason: Literal["stop", "length", "content_filter", "tool_calls"] = "stop"
+    usage: Usage | None = None
+
+
+ModelEvent: TypeAlias = BlockStart | BlockDelta | BlockEnd | StepEnd
+
+
+class ModelProvider(Protocol):
+    """One model service (or several models of one service)."""
+
+    name: str
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, Any]:
+        """Starts one model call when iterated. Raises `ModelError` for every failure of the model or the way to it.
+
+        The caller iterates in one task and closes the generator; closing or cancelling it ends the upstream request
+        at once.
+        """
+
+
+def clean_text(text: str) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD, so that it can be stored and sent."""
+    return _SURROGATES.sub("\ufffd", text)

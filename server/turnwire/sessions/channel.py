@@ -1,0 +1,148 @@
+"""The channel: who watches a Session, under which numbers, and in which bytes (W4-W6, L1).
+
+A channel is synchronous: `publish` numbers a Mutation and hands it to every watcher before it returns, so order is
+the same for all, and nobody's slowness is felt here. Each audience has its own `seq` line within one `epoch` (W5).
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Literal, Protocol, TypeAlias
+
+from turnwire_protocol.codec import Format, encode, encode_mutation
+from turnwire_protocol.frames import Joined, Snapshot
+from turnwire_protocol.mutations import Mutation
+
+Audience: TypeAlias = Literal["visible", "all"]
+"""Who sees what: `all` also sees internal Messages."""
+
+EndReason: TypeAlias = Literal["deleted", "forbidden"]
+
+_log = logging.getLogger(__name__)
+
+
+class Published:
+    """One Mutation under its number, encoded at most once for each format, however many watch."""
+
+    __slots__ = ("_encoded", "epoch", "mutation", "seq", "wire")
+
+    def __init__(self, mutation: Mutation, epoch: str, seq: int) -> None:
+        self.mutation = mutation
+        self.epoch = epoch
+        self.seq = seq
+        self._encoded: dict[Format, bytes] = {}
+        self.wire: dict[Format, bytes] = {}
+        """For the gateway: the bytes as they go over the network, shared by all of its connections."""
+
+    def encoded(self, format: Format) -> bytes:
+        """The `mutation` frame in this format."""
+        data = self._encoded.get(format)
+        if data is None:
+            data = self._encoded[format] = encode_mutation(self.mutation, epoch=self.epoch, seq=self.seq, format=format)
+        return data
+
+
+class SnapshotFrames:
+    """A Session's state at one point, as `snapshot` frames; encoded once for each format and shared by all who join."""
+
+    __slots__ = ("_encoded", "joined", "parts", "wire")
+
+    def __init__(self, parts: tuple[Snapshot, ...]) -> None:
+        self.parts = parts
+        self.joined = Joined(epoch=parts[0].epoch, seq=parts[0].seq)
+        self._encoded: dict[Format, tuple[bytes, ...]] = {}
+        self.wire: dict[Format, tuple[bytes, ...]] = {}
+        """For the gateway, as in `Published`."""
+
+    def encoded(self, format: Format) -> tuple[bytes, ...]:
+        """One encoded `snapshot` frame for each part, in order."""
+        data = self._encoded.get(format)
+        if data is None:
+            data = self._encoded[format] = tuple(encode(part, format) for part in self.parts)
+        return data
+
+
+class Watcher(Protocol):
+    """Someone who follows a Session. All methods are synchronous, return at once and raise nothing."""
+
+    def joined(self, snapshot: SnapshotFrames) -> None:
+        """The state from which the following Mutations go on (W4)."""
+
+    def published(self, item: Published) -> None:
+        """The next Mutation."""
+
+    def ended(self, session_id: str, reason: EndReason) -> None:
+        """Nothing more will come: the Session was deleted, or may no longer be watched."""
+
+
+class Channel:
+    """The watchers and numbers of one Session; owned by the Session, changed by nobody else."""
+
+    def __init__(self, session_id: str, epoch: str) -> None:
+        self.session_id = session_id
+        self.epoch = epoch
+        self._seq: dict[Audience, int] = {"visible": 0, "all": 0}
+        self._watchers: dict[Audience, dict[Watcher, None]] = {"visible": {}, "all": {}}
+        self._callbacks: dict[int, tuple[Audience, Callable[[Mutation], None]]] = {}
+        self._next_callback = 0
+
+    def seq(self, audience: Audience) -> int:
+        """The number of the newest Mutation that this audience was given."""
+        return self._seq[audience]
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._callbacks) or any(self._watchers.values())
+
+    def add(self, watcher: Watcher, audience: Audience) -> None:
+        """From now on `watcher` gets every Mutation of this audience; it is in at most one audience."""
+        self.remove(watcher)
+        self._watchers[audience][watcher] = None
+
+    def remove(self, watcher: Watcher) -> None:
+        """Idempotent."""
+        for watchers in self._watchers.values():
+            watchers.pop(watcher, None)
+
+    def subscribe(self, callback: Callable[[Mutation], None], audience: Audience) -> Callable[[], None]:
+        """Calls `callback` with every Mutation from now on; returns the idempotent unsubscribe (L1)."""
+        key = self._next_callback
+        self._next_callback += 1
+        self._callbacks[key] = (audience, callback)
+
+        def unsubscribe() -> None:
+            self._callbacks.pop(key, None)
+
+        return unsubscribe
+
+    def publish(self, mutation: Mutation, *, internal: bool = False) -> None:
+        """Numbers the Mutation and gives it to everyone; an internal one to the audience `all` only (M4)."""
+        for audience in _audiences(internal):
+            self._seq[audience] += 1
+            watchers = self._watchers[audience]
+            if watchers:
+                item = Published(mutation, self.epoch, self._seq[audience])
+                for watcher in list(watchers):
+                    watcher.published(item)
+        for audience, callback in list(self._callbacks.values()):
+            if audience == "all" or not internal:
+                self._call(callback, mutation)
+
+    def end(self, reason: EndReason) -> None:
+        """Tells every watcher that nothing more comes, and forgets them."""
+        for watchers in self._watchers.values():
+            for watcher in list(watchers):
+                watcher.ended(self.session_id, reason)
+            watchers.clear()
+        self._callbacks.clear()
+
+    def _call(self, callback: Callable[[Mutation], None], mutation: Mutation) -> None:
+        try:
+            callback(mutation)
+        except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
+            _log.exception("a subscriber of session %s failed", self.session_id)
+
+
+def _audiences(internal: bool) -> Iterator[Audience]:
+    if not internal:
+        yield "visible"
+    yield "all"
