@@ -109,7 +109,8 @@ def request_of(value: dict[str, Any]) -> frames.Request:
     struct = OPS.get(op)
     if struct is None:
         raise RequestError("unknown_op", f"op: unknown operation {op[:64]!r}", field="op")
-    return convert(value, struct)
+    request: frames.Request = convert(value, struct)
+    return request
 
 
 def convert(value: Any, type: Any) -> Any:

@@ -26,13 +26,13 @@ class _Request(Struct, kw_only=True, frozen=True, tag_field="op", forbid_unknown
     id: Ordinal
 
 
-class Hello(_Request, tag="hello", frozen=True):
+class Hello(_Request, tag="hello", kw_only=True, frozen=True):
     token: Annotated[str, Meta(max_length=16384)] | UnsetType = UNSET
     client: Annotated[str, Meta(max_length=200)] | UnsetType = UNSET
     protocol: Ordinal | UnsetType = UNSET
 
 
-class Ping(_Request, tag="ping", frozen=True):
+class Ping(_Request, tag="ping", kw_only=True, frozen=True):
     pass
 
 
@@ -43,7 +43,7 @@ class ConfigChange(Struct, frozen=True, forbid_unknown_fields=True):
     approval_mode: ApprovalMode | UnsetType = UNSET
 
 
-class SessionCreate(_Request, tag="session.create", frozen=True):
+class SessionCreate(_Request, tag="session.create", kw_only=True, frozen=True):
     session_id: Id | UnsetType = UNSET
     title: Title | UnsetType = UNSET
     config: ConfigChange | UnsetType = UNSET
@@ -51,44 +51,44 @@ class SessionCreate(_Request, tag="session.create", frozen=True):
     client_request_id: Id | UnsetType = UNSET
 
 
-class SessionList(_Request, tag="session.list", frozen=True):
+class SessionList(_Request, tag="session.list", kw_only=True, frozen=True):
     before: Annotated[str, Meta(max_length=200)] | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
 
 
-class SessionGet(_Request, tag="session.get", frozen=True):
+class SessionGet(_Request, tag="session.get", kw_only=True, frozen=True):
     session_id: Id
 
 
-class SessionUpdate(_Request, tag="session.update", frozen=True):
+class SessionUpdate(_Request, tag="session.update", kw_only=True, frozen=True):
     session_id: Id
     title: Title | UnsetType = UNSET
     config: ConfigChange | UnsetType = UNSET
 
 
-class Subscribe(_Request, tag="subscribe", frozen=True):
+class Subscribe(_Request, tag="subscribe", kw_only=True, frozen=True):
     session_id: Id
     limit: Limit | UnsetType = UNSET
     include_internal: bool | UnsetType = UNSET
 
 
-class Reload(_Request, tag="reload", frozen=True):
+class Reload(_Request, tag="reload", kw_only=True, frozen=True):
     session_id: Id
 
 
-class Unsubscribe(_Request, tag="unsubscribe", frozen=True):
+class Unsubscribe(_Request, tag="unsubscribe", kw_only=True, frozen=True):
     session_id: Id
 
 
-class Messages(_Request, tag="messages", frozen=True):
+class Messages(_Request, tag="messages", kw_only=True, frozen=True):
     session_id: Id
     before_sequence: Ordinal | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
     include_internal: bool | UnsetType = UNSET
 
 
-class Prompt(_Request, tag="prompt", frozen=True):
+class Prompt(_Request, tag="prompt", kw_only=True, frozen=True):
     session_id: Id
     client_request_id: Id
     text: str | UnsetType = UNSET
@@ -97,12 +97,12 @@ class Prompt(_Request, tag="prompt", frozen=True):
     expected_turn_id: Id | UnsetType = UNSET
 
 
-class Stop(_Request, tag="stop", frozen=True):
+class Stop(_Request, tag="stop", kw_only=True, frozen=True):
     session_id: Id
     turn_id: Id | UnsetType = UNSET
 
 
-class Interactions(_Request, tag="interactions", frozen=True):
+class Interactions(_Request, tag="interactions", kw_only=True, frozen=True):
     session_id: Id
 
 

@@ -22,7 +22,7 @@ class _Mutation(Struct, kw_only=True, frozen=True, tag_field="variant"):
     created_at: TimeMs
 
 
-class MessageMutation(_Mutation, tag="message", frozen=True):
+class MessageMutation(_Mutation, tag="message", kw_only=True, frozen=True):
     """The complete Message as it was committed, at the revision that was committed (S3-S5)."""
 
     type: Literal["user", "agent"]
@@ -33,7 +33,7 @@ class MessageMutation(_Mutation, tag="message", frozen=True):
     message: Message | StoredJson
 
 
-class PartMutation(_Mutation, tag="part", frozen=True):
+class PartMutation(_Mutation, tag="part", kw_only=True, frozen=True):
     """One complete Part of the live Agent Message; always comes before the Part's first delta (L4)."""
 
     type: str
@@ -44,7 +44,7 @@ class PartMutation(_Mutation, tag="part", frozen=True):
     part: AgentPart
 
 
-class DeltaMutation(_Mutation, tag="delta", frozen=True):
+class DeltaMutation(_Mutation, tag="delta", kw_only=True, frozen=True):
     """A fragment to append to a Part's text or input_text; whole characters only (L4)."""
 
     type: DeltaType
@@ -61,12 +61,12 @@ class TurnError(Struct, frozen=True):
     message: str
 
 
-class TurnStart(_Mutation, tag="turn", frozen=True):
+class TurnStart(_Mutation, tag="turn", kw_only=True, frozen=True):
     type: Literal["start"] = "start"
     turn_id: Id
 
 
-class TurnFinish(_Mutation, tag="turn", frozen=True):
+class TurnFinish(_Mutation, tag="turn", kw_only=True, frozen=True):
     """The end of a Turn, published exactly once for every `turn_id` that was given out (T1, T2)."""
 
     type: Literal["finish"] = "finish"
@@ -83,7 +83,7 @@ class FileChange(Struct, kw_only=True, frozen=True):
     patch: str | UnsetType = UNSET
 
 
-class FileDiff(_Mutation, tag="file_diff", frozen=True):
+class FileDiff(_Mutation, tag="file_diff", kw_only=True, frozen=True):
     """Files changed in a Turn: counts and capped patches, never unbounded content (L5)."""
 
     turn_id: Id
@@ -92,17 +92,17 @@ class FileDiff(_Mutation, tag="file_diff", frozen=True):
     deletions: Counter
 
 
-class SessionTitle(_Mutation, tag="session", frozen=True):
+class SessionTitle(_Mutation, tag="session", kw_only=True, frozen=True):
     type: Literal["title"] = "title"
     title: str
 
 
-class SessionConfig(_Mutation, tag="session", frozen=True):
+class SessionConfig(_Mutation, tag="session", kw_only=True, frozen=True):
     type: Literal["config"] = "config"
     config: Config
 
 
-class ModelRequestWarning(_Mutation, tag="warning", frozen=True):
+class ModelRequestWarning(_Mutation, tag="warning", kw_only=True, frozen=True):
     """One failed model call (T5). `retryable` classifies the failure; `will_retry: false` means no retry follows."""
 
     type: Literal["model_request"] = "model_request"

@@ -65,38 +65,38 @@ class _Part(Struct, tag_field="type", kw_only=True, frozen=True):
     step_id: Id | UnsetType = UNSET
 
 
-class TextPart(_Part, tag="text", frozen=True):
+class TextPart(_Part, tag="text", kw_only=True, frozen=True):
     """Text of either role; only an Agent's text has a `state`."""
 
     text: str
     state: TextState | UnsetType = UNSET
 
 
-class ContextPart(_Part, tag="context", frozen=True):
+class ContextPart(_Part, tag="context", kw_only=True, frozen=True):
     """Context of a User Message, stored as given; tagged only at the model boundary (P3)."""
 
     tag: Tag
     context: str
 
 
-class FilePart(_Part, tag="file", frozen=True):
+class FilePart(_Part, tag="file", kw_only=True, frozen=True):
     url: str
     media_type: str
     filename: str | UnsetType = UNSET
 
 
-class DataPart(_Part, tag="data", frozen=True):
+class DataPart(_Part, tag="data", kw_only=True, frozen=True):
     data_type: str
     data: Any
     data_id: Id | UnsetType = UNSET
 
 
-class ReasoningPart(_Part, tag="reasoning", frozen=True):
+class ReasoningPart(_Part, tag="reasoning", kw_only=True, frozen=True):
     text: str
     state: TextState
 
 
-class ToolPart(_Part, tag="tool", frozen=True):
+class ToolPart(_Part, tag="tool", kw_only=True, frozen=True):
     """One Tool call through all of its states (P4); `input_text` grows while it streams (P5)."""
 
     tool_call_id: Id
@@ -109,7 +109,7 @@ class ToolPart(_Part, tag="tool", frozen=True):
     title: str | UnsetType = UNSET
 
 
-class InteractionPart(_Part, tag="interaction", frozen=True):
+class InteractionPart(_Part, tag="interaction", kw_only=True, frozen=True):
     """A question to the user. `revision` is the Message revision that last changed this Interaction (P7)."""
 
     interaction_id: Id
@@ -123,14 +123,14 @@ class InteractionPart(_Part, tag="interaction", frozen=True):
     resolved_at: TimeMs | UnsetType = UNSET
 
 
-class SourcePart(_Part, tag="source", frozen=True):
+class SourcePart(_Part, tag="source", kw_only=True, frozen=True):
     source_type: str
     source_id: str
     url: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
 
 
-class ActionPart(_Part, tag="action", frozen=True):
+class ActionPart(_Part, tag="action", kw_only=True, frozen=True):
     action_id: Id
     action_type: str
     state: ActionState
@@ -139,7 +139,7 @@ class ActionPart(_Part, tag="action", frozen=True):
     data: Any = UNSET
 
 
-class ErrorPart(_Part, tag="error", frozen=True):
+class ErrorPart(_Part, tag="error", kw_only=True, frozen=True):
     """A stored stop or failure reason (M7)."""
 
     scope: Literal["session", "turn"]
