@@ -1,0 +1,95 @@
+"""What the scripted model says: its canned texts, and how they are cut into deltas. No commands, no clocks."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from turnwire.models.base import clean_text
+
+QUOTED_CHARACTERS: Final = 40
+"""How much of a word the greeting repeats."""
+
+_WORDS: Final = re.compile(r"\s*\S+[ \n]*|\s+")
+_FILLER: Final = "The quick brown fox jumps over the lazy dog, then takes a nap. \n"
+
+UNICODE: Final = tuple(
+    "Emoji \U0001f680 \U0001f44d\U0001f3fd, family \U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466, "
+    "flag \U0001f1e8\U0001f1ed, keycap 1\ufe0f\u20e3, "
+    "combining e\u0301 n\u0303 a\u0328\u0301, Devanagari \u0915\u094d\u0937\u093f, "
+    "Hangul \u1112\u1161\u11ab, right to left \u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd, "
+    "Chinese \u4f60\u597d, beyond the BMP \U0002070e."
+)
+"""Code points, one delta each: characters are whole, but what a reader sees as one character is split."""
+
+MARKDOWN: Final = """\
+# A showcase of Markdown
+
+Plain text with **bold**, *italic*, ~~struck~~ and `code`, and a [link](https://example.org/ "a title").
+
+## Lists
+
+1. first
+2. second
+   - nested
+   - [x] done
+   - [ ] to do
+
+## A table
+
+| name | revision | state |
+|:-----|---------:|:-----:|
+| text | 12 | `done` |
+| tool | 13 | `running` |
+
+## Code
+
+```python
+async def answer(question: str) -> str:
+    return "<b>42</b>"  # stays text
+```
+
+> A quote,
+> over two lines.
+
+---
+
+### Hostile content
+
+All of this is text that a model may say, and none of it may run or load:
+
+<script>document.title = "hacked"</script>
+<img src="https://example.invalid/tracker.png" onerror="document.title = 'hacked'">
+<a href="javascript:document.title='hacked'">a link</a>
+
+![a remote image](https://example.invalid/pixel.png) and [another link](javascript:document.title='hacked').
+"""
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The text in pieces of one word each, with the space that follows; joined they are the text."""
+    return iter(_WORDS.findall(text))
+
+
+def filler(size: int, chunk: int) -> Iterator[str]:
+    """Exactly `size` bytes of ASCII prose in pieces of `chunk` bytes, the last one maybe shorter."""
+    long = _FILLER * (chunk // len(_FILLER) + 2)
+    for start in range(0, size, chunk):
+        offset = start % len(_FILLER)
+        yield long[offset : offset + min(chunk, size - start)]
+
+
+def greeting(prompt: str, count: int) -> str:
+    """The answer to a prompt without commands, the `count`-th of its conversation: the same for the same prompt."""
+    words = prompt.split()
+    heard = f"I counted **{len(words)} word{'' if len(words) == 1 else 's'}**"
+    if words:
+        longest = clean_text(max(words, key=len)).replace("`", "'")
+        shown = longest if len(longest) <= QUOTED_CHARACTERS else longest[:QUOTED_CHARACTERS] + "…"
+        heard += f", the longest is `{shown}`"
+    return (
+        f"Hello! This is answer {count} of our conversation. {heard}.\n\n"
+        "I am the *scripted* model: I understand nothing, but I stream like one that does. Try\n\n"
+        "- `/help` for all that I can play,\n"
+        "- `/markdown` for a showcase,\n"
+        "- `/stream 200` and a second tab on this conversation, in mid-answer.\n"
+    )
