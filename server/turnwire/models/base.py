@@ -5,7 +5,8 @@ between calls, assigns no ids and never retries: the loop owns ids, storage and 
 
 The grammar of a stream: for every block `BlockStart`, any number of `BlockDelta`, `BlockEnd`; blocks may be
 interleaved (E5); at last exactly one `StepEnd`, which names the blocks in the order of their starts, so that the loop
-can validate what it has assembled (S2). A stream that ends without `StepEnd` was cut. A failure is a `ModelError`.
+can validate what it has assembled (S2). A failure is a `ModelError`. A stream that ends without `StepEnd` was cut: the
+provider just ends, and `timeouts.with_timeouts`, through which every call is read, makes it a `cut_stream` failure.
 """
 
 import re
@@ -145,6 +146,9 @@ class ModelProvider(Protocol):
         The caller iterates in one task and closes the generator; closing or cancelling it ends the upstream request
         at once.
         """
+
+    async def aclose(self) -> None:
+        """Lets go of the connections that are kept between calls. Idempotent; no call may be running."""
 
 
 def clean_text(text: str) -> str:

@@ -40,6 +40,9 @@ class ScriptedProvider:
                 await trio.lowlevel.checkpoint()
                 yield move
 
+    async def aclose(self) -> None:
+        """Nothing is kept between calls."""
+
 
 def play(request: ModelRequest) -> Iterator[Move]:
     """All moves of one answer, without a clock. Raises ModelError where a command says so."""

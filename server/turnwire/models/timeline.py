@@ -48,3 +48,6 @@ class TimelineProvider:
                 yield event
         finally:
             self.running -= 1
+
+    async def aclose(self) -> None:
+        """Nothing is kept between calls."""
