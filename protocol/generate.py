@@ -1,0 +1,85 @@
+"""Writes everything under `protocol/` that is made from the sources; `--check` only says what is out of date.
+
+`python protocol/generate.py [--check]`. The tests run it with `--check`.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vector_cases import merge_joining, merge_losses, merge_pages, merge_state
+
+HERE = Path(__file__).resolve().parent
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def _case(case: Mapping[str, Any]) -> str:
+    """One case, with every step on a line of its own, so that a change can be read in a diff."""
+    fields = []
+    for name, value in case.items():
+        if name == "steps" and value:
+            fields.append('"steps":[\n    ' + ",\n    ".join(map(_line, value)) + "]")
+        else:
+            fields.append(f"{_line(name)}:{_line(value)}")
+    return "  {" + ",\n   ".join(fields) + "}"
+
+
+def _cases(cases: Iterable[Mapping[str, Any]]) -> str:
+    return '{"cases":[\n' + ",\n".join(map(_case, cases)) + "\n]}\n"
+
+
+def outputs() -> dict[Path, str]:
+    """The text of every generated file, by its path below `protocol/`."""
+    merge = {
+        "interleavings": merge_joining.interleavings(),
+        "joins": merge_joining.joins(),
+        "joining": merge_joining.others(),
+        "gaps": merge_losses.gaps(),
+        "reconnects": merge_losses.reconnects(),
+        "epochs": merge_losses.epochs(),
+        "statuses": merge_losses.statuses(),
+        "multipart": merge_losses.multipart(),
+        "checkpoints": merge_losses.checkpoints(),
+        "turns": merge_state.turns(),
+        "settings": merge_state.settings(),
+        "approvals": merge_state.approvals(),
+        "unknowns": merge_state.unknowns(),
+        "pages": merge_pages.pages(),
+    }
+    return {Path("vectors/merge", f"{name}.json"): _cases(cases) for name, cases in merge.items()}
+
+
+def outdated() -> list[Path]:
+    """Generated files that are missing or differ from what the sources say, and ones that no source accounts for."""
+    wanted = outputs()
+    differing = [path for path, text in wanted.items() if not _says(HERE / path, text)]
+    orphans = [path.relative_to(HERE) for path in (HERE / "vectors").rglob("*.json")]
+    return sorted({*differing, *(path for path in orphans if path not in wanted)})
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text("utf-8") == text
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    if arguments:
+        late = outdated()
+        for path in late:
+            print(f"protocol/{path} is not what the sources say; run `python protocol/generate.py`")
+        return 1 if late else 0
+    for path, text in outputs().items():
+        (HERE / path).parent.mkdir(parents=True, exist_ok=True)
+        (HERE / path).write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
