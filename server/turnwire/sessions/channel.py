@@ -70,6 +70,9 @@ class Watcher(Protocol):
     def published(self, item: Published) -> None:
         """The next Mutation."""
 
+    def restarted(self, session_id: str) -> None:
+        """The Session goes on in another epoch; the watcher is no longer in it, and should join again (W7)."""
+
     def ended(self, session_id: str, reason: EndReason) -> None:
         """Nothing more will come: the Session was deleted, or may no longer be watched."""
 
@@ -127,13 +130,22 @@ class Channel:
             if audience == "all" or not internal:
                 self._call(callback, mutation)
 
+    def restarted(self) -> None:
+        """Tells every watcher that the Session goes on in another epoch, and forgets them."""
+        for watcher in self._forget_all():
+            watcher.restarted(self.session_id)
+
     def end(self, reason: EndReason) -> None:
         """Tells every watcher that nothing more comes, and forgets them."""
+        for watcher in self._forget_all():
+            watcher.ended(self.session_id, reason)
+
+    def _forget_all(self) -> list[Watcher]:
+        forgotten = [watcher for watchers in self._watchers.values() for watcher in watchers]
         for watchers in self._watchers.values():
-            for watcher in list(watchers):
-                watcher.ended(self.session_id, reason)
             watchers.clear()
         self._callbacks.clear()
+        return forgotten
 
     def _call(self, callback: Callable[[Mutation], None], mutation: Mutation) -> None:
         try:

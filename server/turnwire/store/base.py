@@ -32,6 +32,9 @@ REVISION_STRIDE = 2**30
 PART_STRIDE = 2**20
 """Part sequences that recovery skips, for the same reason: live Parts of an unfinished Step are not stored."""
 
+DEFAULT_PAGE = 50
+"""How many Messages a page holds when nobody says (M2)."""
+
 MAX_PAGE = 200
 """The most Messages that one page holds (M2)."""
 
@@ -208,8 +211,10 @@ class Store(Protocol):
     async def request(self, session_id: str, client_request_id: str) -> RequestRecord | None:
         """What a `client_request_id` was used for in the Session, or None (S9)."""
 
-    async def recover(self, now: int) -> Recovered:
+    async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
         """Brings every Session that a crash left unfinished to rest (S7), before anything is served.
+
+        With `session_id` only that one: its task has failed, and nothing else may change it meanwhile.
 
         One transaction a Session, idempotent. Each streaming Agent Message becomes `done`; its text and reasoning
         `done`, its non-terminal Tools and Actions `failed`, its pending Interactions `cancelled`; it gets one `error`
