@@ -1,0 +1,67 @@
+/** What the client needs from where it runs. All of it can be given, so that tests live on virtual time. */
+
+/** The part of the WebSocket interface that is used; browsers, Node 22 and the `ws` package have it. */
+export interface SocketLike {
+  binaryType: string;
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  onerror: ((event: never) => void) | null;
+  send(data: string | Uint8Array<ArrayBuffer>): void;
+  close(code?: number, reason?: string): void;
+}
+
+export type SocketConstructor = new (url: string, subprotocol: string) => SocketLike;
+
+export type TimerId = unknown;
+
+export interface Clock {
+  /** Milliseconds that only ever grow. */
+  now(): number;
+  setTimeout(run: () => void, ms: number): TimerId;
+  clearTimeout(timer: TimerId): void;
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  setTimeout: (run, ms) => setTimeout(run, ms),
+  clearTimeout: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
+};
+
+/** Runs `run` soon, once: when the next frame is painted, or at frame pace where nothing is painted. */
+export type Schedule = (run: () => void) => void;
+
+const FRAME_MS = 16;
+
+export const animationFrame: Schedule = (run) => {
+  // A hidden page gets no animation frames, but its title and its memory should keep up.
+  if (typeof requestAnimationFrame === "function" && document.visibilityState === "visible") {
+    requestAnimationFrame(run);
+  } else {
+    setTimeout(run, FRAME_MS);
+  }
+};
+
+/** Calls `probe` when the page has reason to doubt its connection (R7); returns how to end that. */
+export type WakeSource = (probe: () => void) => () => void;
+
+export const browserWake: WakeSource = (probe) => {
+  if (typeof window === "undefined" || typeof document === "undefined") return () => {};
+  const visible = (): void => {
+    if (document.visibilityState === "visible") probe();
+  };
+  window.addEventListener("online", probe);
+  window.addEventListener("pageshow", probe);
+  document.addEventListener("visibilitychange", visible);
+  return () => {
+    window.removeEventListener("online", probe);
+    window.removeEventListener("pageshow", probe);
+    document.removeEventListener("visibilitychange", visible);
+  };
+};
+
+/** An id that nobody else makes. `crypto.randomUUID` is missing on pages served over plain HTTP. */
+export function randomId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,12 @@
+/** Turnwire's client: `createClient`, and the parts it is made of for those who build their own. */
+
+export { type Client, type ClientOptions, type ClientState, createClient } from "./client.ts";
+export { type Codec, CodecError, frameOf, jsonCodec } from "./codec.ts";
+export type { ConnectionState, ConnectionStatus, TokenRequest } from "./connection.ts";
+export type { Clock, Schedule, SocketConstructor, SocketLike, WakeSource } from "./environment.ts";
+export { TurnwireError } from "./errors.ts";
+export type * from "./frames.ts";
+export type { PromptBody, UnsentPrompt } from "./prompts.ts";
+export type { SessionHandle, SessionState } from "./session.ts";
+export type * from "./types.ts";
+export { type Effect, SessionView, type ViewState, type ViewStatus } from "./view.ts";

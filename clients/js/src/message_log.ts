@@ -1,0 +1,159 @@
+/**
+ * MessageLog: the Messages that a view holds, ascending by `sequence`, found by `message_id` (J3).
+ *
+ * Changes go into mutable copies; `messages` turns them into immutable objects when somebody looks. Text grows with
+ * `+=`: JavaScript engines keep such strings as ropes, so an append costs the same however long the text is, and
+ * the text is laid out flat once, by whoever reads it.
+ */
+
+import type { Message, Part } from "./types.ts";
+
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+type TextField = "text" | "input_text";
+/** A Part under change: of any type, so the growing fields are addressed by name. */
+type GrowingPart = Writable<Part> & { [field in TextField]?: string };
+
+interface Entry {
+  /** What readers got; absent while `parts` are newer. */
+  shown: Message | undefined;
+  message: Message;
+  revision: number;
+  /** Copies made since the last look, by part_id; only these may be written to. */
+  readonly growing: Map<string, GrowingPart>;
+  parts: readonly Part[];
+}
+
+export class MessageLog {
+  #entries: Entry[] = [];
+  readonly #byId = new Map<string, Entry>();
+  #shown: readonly Message[] | undefined;
+
+  /** The lowest sequence held. */
+  get first(): number | undefined {
+    return this.#entries[0]?.message.sequence;
+  }
+
+  /** The highest sequence held. */
+  get last(): number | undefined {
+    return this.#entries.at(-1)?.message.sequence;
+  }
+
+  /** All Messages: the same array, Messages and Parts until they changed. */
+  get messages(): readonly Message[] {
+    this.#shown ??= this.#entries.map(show);
+    return this.#shown;
+  }
+
+  revisionOf(message_id: string): number | undefined {
+    return this.#byId.get(message_id)?.revision;
+  }
+
+  clear(): void {
+    this.#entries = [];
+    this.#byId.clear();
+    this.#shown = undefined;
+  }
+
+  /** Stores a Message that is unknown or newer than what is held; says whether it was. */
+  store(message: Message): boolean {
+    const held = this.#byId.get(message.message_id);
+    if (held && held.revision >= message.revision) return false;
+    const entry: Entry = {
+      shown: message,
+      message,
+      revision: message.revision,
+      growing: new Map(),
+      parts: message.parts,
+    };
+    if (held) this.#entries[this.#entries.indexOf(held)] = entry;
+    else this.#entries.splice(this.#placeOf(message.sequence), 0, entry);
+    this.#byId.set(message.message_id, entry);
+    this.#shown = undefined;
+    return true;
+  }
+
+  /** Puts `items` in the place of everything at or above `start`; a Message held at a greater revision stays. */
+  replaceFrom(start: number, items: readonly Message[]): void {
+    const place = this.#placeOf(start);
+    const old = new Map(this.#entries.splice(place).map((entry) => [entry.message.message_id, entry]));
+    for (const id of old.keys()) this.#byId.delete(id);
+    this.#shown = undefined;
+    for (const message of items) {
+      const held = old.get(message.message_id);
+      // At an equal revision the content is the same, and keeping the object spares readers a change.
+      if (held && held.revision >= message.revision) this.#restore(held);
+      else this.store(message);
+    }
+  }
+
+  /** Replaces the Part with this `part_id`, or inserts it by its `sequence`. */
+  putPart(message_id: string, revision: number, part: Part): void {
+    const entry = this.#change(message_id, revision);
+    entry.growing.delete(part.part_id);
+    const parts = [...entry.parts];
+    const index = parts.findIndex((other) => other.part_id === part.part_id);
+    if (index >= 0) parts[index] = part;
+    else parts.splice(placeIn(parts, part.sequence), 0, part);
+    entry.parts = parts;
+  }
+
+  /** Appends to a Part's text; says whether the Part is known. */
+  append(message_id: string, revision: number, part_id: string, field: TextField, delta: string): boolean {
+    const known = this.#byId.get(message_id);
+    const growing = known?.growing.get(part_id) ?? (known && grow(known, part_id));
+    if (!growing) return false;
+    growing[field] = (growing[field] ?? "") + delta;
+    this.#change(message_id, revision);
+    return true;
+  }
+
+  #change(message_id: string, revision: number): Entry {
+    const entry = this.#byId.get(message_id);
+    if (!entry) throw new Error(`no Message ${message_id}`);
+    entry.revision = revision;
+    entry.shown = undefined;
+    this.#shown = undefined;
+    return entry;
+  }
+
+  #restore(entry: Entry): void {
+    this.#entries.splice(this.#placeOf(entry.message.sequence), 0, entry);
+    this.#byId.set(entry.message.message_id, entry);
+  }
+
+  /** Where a Message with this sequence belongs; nearly always at the end. */
+  #placeOf(sequence: number): number {
+    let low = 0;
+    let high = this.#entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#entries[middle]?.message.sequence ?? Infinity) < sequence) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function show(entry: Entry): Message {
+  if (entry.shown) return entry.shown;
+  if (entry.growing.size > 0) {
+    entry.parts = entry.parts.map((part) => entry.growing.get(part.part_id) ?? part);
+    entry.growing.clear();
+  }
+  entry.message = { ...entry.message, revision: entry.revision, parts: entry.parts };
+  entry.shown = entry.message;
+  return entry.shown;
+}
+
+function grow(entry: Entry, part_id: string): GrowingPart | undefined {
+  const part = entry.parts.find((other) => other.part_id === part_id);
+  if (!part) return undefined;
+  const copy: GrowingPart = { ...part };
+  entry.growing.set(part_id, copy);
+  return copy;
+}
+
+function placeIn(parts: readonly Part[], sequence: number): number {
+  const after = parts.findIndex((other) => other.sequence > sequence);
+  return after < 0 ? parts.length : after;
+}

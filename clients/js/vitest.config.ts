@@ -1,0 +1,10 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/browser/**"],
+    // The suites are short; a second worker would only fight for the cores with whatever else runs.
+    maxWorkers: 2,
+  },
+});
