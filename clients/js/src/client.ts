@@ -1,7 +1,7 @@
 /** `createClient`: the connection, the Sessions on it and the prompts that wait for it, put together. */
 
 import { type Codec, jsonCodec } from "./codec.ts";
-import { closedError, Connection, type ConnectionState, type TokenRequest } from "./connection.ts";
+import { closedError, Connection, type ConnectionState, type GetToken } from "./connection.ts";
 import {
   animationFrame,
   browserWake,
@@ -32,7 +32,7 @@ export interface ClientOptions {
   /** Where the server's WebSocket is, for example `wss://chat.example/ws`. */
   readonly url: string;
   /** Gives the token for `hello`; asked again with `refresh` when the server refused the last one (R6). */
-  readonly getToken?: (request: TokenRequest) => string | Promise<string>;
+  readonly getToken?: GetToken;
   /** Name and version of the program, for the server's log. */
   readonly clientName?: string;
   /** How many prompts may wait to be sent. */

@@ -34,6 +34,9 @@ export interface TokenRequest {
   readonly refresh: boolean;
 }
 
+/** Gives the token for `hello`; undefined for a server that asks for none. */
+export type GetToken = (request: TokenRequest) => string | undefined | Promise<string | undefined>;
+
 export interface ConnectionOptions {
   readonly url: string;
   readonly codec: Codec;
@@ -42,7 +45,7 @@ export interface ConnectionOptions {
   readonly random: () => number;
   readonly wake: WakeSource;
   readonly clientName: string;
-  readonly getToken?: ((request: TokenRequest) => string | Promise<string>) | undefined;
+  readonly getToken?: GetToken | undefined;
 }
 
 export interface ConnectionObserver {
@@ -131,7 +134,10 @@ export class Connection {
     }
     if (!attempt.welcome || attempt.probe !== undefined) return;
     const { clock } = this.#options;
-    attempt.probe = clock.setTimeout(() => this.#lose(attempt, LOST, "no answer to a probe"), PROBE_TIMEOUT_MS);
+    attempt.probe = clock.setTimeout(
+      () => this.#lose(attempt, LOST, "no answer to a probe"),
+      PROBE_TIMEOUT_MS,
+    );
     this.#transmit(attempt, { op: "ping", id: ++this.#lastId });
   }
 
@@ -151,7 +157,10 @@ export class Connection {
     const { clock } = this.#options;
     const attempt: Attempt = { lastFrameAt: clock.now(), pending: new Map() };
     this.#attempt = attempt;
-    attempt.timer = clock.setTimeout(() => this.#lose(attempt, LOST, "no connection in time"), OPEN_TIMEOUT_MS);
+    attempt.timer = clock.setTimeout(
+      () => this.#lose(attempt, LOST, "no connection in time"),
+      OPEN_TIMEOUT_MS,
+    );
     const refresh = this.#refreshToken;
     void this.#token(refresh).then(
       (token) => this.#attach(attempt, token),
@@ -172,7 +181,8 @@ export class Connection {
     const hello = { client: clientName, ...(token !== undefined && { token }) };
     socket.onopen = () => void this.#hello(attempt, hello);
     socket.onmessage = (event: { data: unknown }) => this.#receive(attempt, event.data);
-    socket.onclose = (event: { code: number; reason: string }) => this.#lose(attempt, event.code, event.reason);
+    socket.onclose = (event: { code: number; reason: string }) =>
+      this.#lose(attempt, event.code, event.reason);
     // A close event follows every error event and says more; but Node's `ws` throws where nobody listens.
     socket.onerror = () => {};
   }

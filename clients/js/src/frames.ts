@@ -88,12 +88,7 @@ export interface Draining {
 export type SessionFrame = Snapshot | Mutation | ReloadNotice | Unsubscribed;
 
 export type ServerFrame =
-  | Welcome
-  | ResultFrame
-  | ErrorFrame
-  | SessionFrame
-  | Draining
-  | { readonly op: "tick" };
+  Welcome | ResultFrame | ErrorFrame | SessionFrame | Draining | { readonly op: "tick" };
 
 // -------------------------------------------------------------------------------------------------- requests
 

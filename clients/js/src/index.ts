@@ -2,7 +2,7 @@
 
 export { type Client, type ClientOptions, type ClientState, createClient } from "./client.ts";
 export { type Codec, CodecError, frameOf, jsonCodec } from "./codec.ts";
-export type { ConnectionState, ConnectionStatus, TokenRequest } from "./connection.ts";
+export type { ConnectionState, ConnectionStatus, GetToken, TokenRequest } from "./connection.ts";
 export type { Clock, Schedule, SocketConstructor, SocketLike, WakeSource } from "./environment.ts";
 export { TurnwireError } from "./errors.ts";
 export type * from "./frames.ts";

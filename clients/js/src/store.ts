@@ -39,7 +39,8 @@ export function callEach<Args extends unknown[]>(
   listeners: Iterable<(...args: Args) => void>,
   ...args: Args
 ): void {
-  for (const listener of [...listeners]) {
+  // A copy: a listener may add others, which did not exist yet when this happened.
+  for (const listener of Array.from(listeners)) {
     try {
       listener(...args);
     } catch (error) {

@@ -341,6 +341,8 @@ function continues(frame: Snapshot, before: Snapshot): boolean {
 function joinPages(pages: readonly Page[]): Page {
   if (pages.length === 1 && pages[0]) return pages[0];
   const items = pages.flatMap((page) => page.items).sort((a, b) => a.sequence - b.sequence);
-  const lowest = pages.reduce((low, page) => ((page.start_sequence ?? Infinity) < (low.start_sequence ?? Infinity) ? page : low));
+  const lowest = pages.reduce((low, page) =>
+    (page.start_sequence ?? Infinity) < (low.start_sequence ?? Infinity) ? page : low,
+  );
   return { ...lowest, items };
 }

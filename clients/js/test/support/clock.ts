@@ -52,7 +52,8 @@ export class VirtualClock implements Clock {
     let first: Timer | undefined;
     for (const timer of this.#timers.values()) {
       if (timer.at > end) continue;
-      if (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order)) first = timer;
+      if (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
+        first = timer;
     }
     return first;
   }

@@ -1,0 +1,43 @@
+/**
+ * Model text as Markdown, block by block: while text streams in only the blocks that changed are rendered again,
+ * which is the last one or two, however long the answer has become.
+ */
+
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { type Block, BlockReader, renderBlock } from "./markdown.ts";
+import type { TextElement } from "./plain_text.tsx";
+
+interface MarkdownTextProps {
+  readonly part_id: string;
+  readonly text: string;
+  readonly streaming: boolean;
+}
+
+export function MarkdownText({ part_id, text, streaming }: MarkdownTextProps) {
+  const element = useRef<TextElement>(null);
+  const reader = useRef<BlockReader>(undefined);
+  const shown = useRef<readonly Block[]>([]);
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    reader.current ??= new BlockReader();
+    const blocks = reader.current.read(text, streaming);
+    patch(element.current, shown.current, blocks);
+    shown.current = blocks;
+    element.current.turnwireText = text;
+  }, [text, streaming]);
+  // The children are made in `patch`; the tree has none, so it leaves them alone.
+  return <div ref={element} class="markdown" data-part-id={part_id} data-streaming={streaming} />;
+}
+
+/** Makes the children of `element`, which show `before`, show `after`. */
+function patch(element: HTMLElement, before: readonly Block[], after: readonly Block[]): void {
+  let same = 0;
+  while (same < before.length && before[same]?.raw === after[same]?.raw) same += 1;
+  while (element.childElementCount > same) element.lastElementChild?.remove();
+  for (const block of after.slice(same)) {
+    const box = document.createElement("div");
+    box.className = "block";
+    box.append(renderBlock(block));
+    element.append(box);
+  }
+}
