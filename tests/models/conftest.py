@@ -1,6 +1,6 @@
 """Fixtures of the model tests."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -8,6 +8,9 @@ import pytest
 import trio
 
 from turnwire.models.base import BlockDelta, BlockStart, ModelEvent, ModelMessage, ModelRequest, TextContent
+from turnwire.models.openai import OpenAIProvider
+
+from .service import Service, serving
 
 MakeRequest: TypeAlias = Callable[..., ModelRequest]
 Collect: TypeAlias = Callable[[AsyncGenerator[ModelEvent, Any]], Awaitable[list[tuple[float, ModelEvent]]]]
@@ -51,3 +54,18 @@ def texts_of() -> TextsOf:
         return [(kind, "".join(texts)) for kind, texts in blocks.values()]
 
     return assemble
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    """A model service that answers as the test tells it."""
+    async with serving() as running:
+        yield running
+
+
+@pytest.fixture
+async def provider(service: Service) -> AsyncIterator[OpenAIProvider]:
+    """The provider under test, connected to `service`; its wall clock stands at second 1,000,000."""
+    model = OpenAIProvider("test-model", base_url=service.url, api_key="sk-secret-1234", now=lambda: 1_000_000.0)
+    yield model
+    await model.aclose()
