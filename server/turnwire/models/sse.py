@@ -1,7 +1,8 @@
 """Server-sent events: bytes in, data payloads out. No I/O, and nothing about what the payloads mean.
 
-Written for the streams of model services: names, ids and comments (keep-alives) of events are skipped, and so are events without data. Bytes are cut
-only at line ends, so a character that was split between network packets is whole again.
+Written for the streams of model services: names, ids and comments (keep-alives) of events are skipped, and so are
+events without data. Bytes are cut only at line ends, so a character that was split between network packets is whole
+again.
 """
 
 from typing import Final
