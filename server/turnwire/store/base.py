@@ -53,6 +53,14 @@ class StoreUnavailable(Exception):
     """The store cannot write or read now (disk full, I/O error, damaged file); nothing was stored."""
 
 
+class StoreLocked(Exception):
+    """Another process serves this database file. The sentence names the file and the owner."""
+
+
+class StoreIncompatible(Exception):
+    """The file is no Turnwire database, or one of a newer version than this program knows."""
+
+
 class NotFound(Exception):
     """The Session does not exist, or was deleted."""
 

@@ -1,0 +1,304 @@
+"""The Store in memory: the same rules without a file, for tests in virtual time and servers that keep nothing.
+
+It uses no threads, so trio's autojump clock waits for it. Its rules are those of the database's constraints, proved by
+the same contract suite.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+from uuid import uuid4
+
+import trio
+from msgspec.structs import replace
+
+from turnwire.store.base import (
+    ConstraintViolated,
+    CreateSession,
+    DeleteSession,
+    NotFound,
+    Operation,
+    Recovered,
+    RequestRecord,
+    SaveRequest,
+    SaveTurn,
+    SessionListing,
+    SessionRecord,
+    StoredMessage,
+    StoredPage,
+    StoreUnavailable,
+    TurnRecord,
+    UpdateSession,
+)
+from turnwire.store.paging import END, check_before, check_limit, decode_cursor, fill_listing, fill_page
+from turnwire.store.recovery import recover_session
+from turnwire.store.rows import (
+    UNFINISHED_TURN,
+    MessageRow,
+    Prepared,
+    message_json,
+    plain_message,
+    prepare,
+    recovered_row,
+)
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_NEXT_STATUS: Final = {"queued": frozenset({"running", "completed", "failed", "stopped"})} | {
+    "running": frozenset({"completed", "failed", "stopped"})
+}
+
+
+@asynccontextmanager
+async def open_memory() -> AsyncGenerator["MemoryStore"]:
+    """An empty store, closed at the end of the block."""
+    store = MemoryStore()
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+class MemoryStore:
+    """A `Store` that forgets everything when it is closed. `commits` counts committed calls of `commit`."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self._tables = _Tables()
+        self._closed = False
+
+    @property
+    def problem(self) -> str | None:
+        return "the store is closed" if self._closed else None
+
+    async def commit(self, operations: Sequence[Operation]) -> None:
+        prepared = [prepare(operation) for operation in operations]
+        await self._enter()
+        self._store(prepared)
+
+    async def session(self, session_id: str) -> SessionRecord:
+        await self._enter()
+        return self._tables.complete(self._tables.session(session_id))
+
+    async def sessions(self, *, before: str | None, limit: int, archived: bool) -> SessionListing:
+        check_limit(limit)
+        cursor = None if before is None else decode_cursor(before)
+        await self._enter()
+        after = None if cursor is None else (-cursor.updated_at, cursor.session_id)
+        places = sorted(
+            (-record.updated_at, record.session_id)
+            for record in self._tables.sessions.values()
+            if (record.archived_at is not None) == archived
+        )
+        chosen = [session_id for place, session_id in places if after is None or (place, session_id) > after]
+        records = [self._tables.complete(self._tables.session(session_id)) for session_id in chosen[: limit + 1]]
+        return fill_listing(records, limit)
+
+    async def page(
+        self, session_id: str, *, before_sequence: int | None, limit: int, include_internal: bool
+    ) -> StoredPage:
+        check_limit(limit)
+        check_before(before_sequence)
+        await self._enter()
+        total = self._tables.session(session_id).message_count
+        below = END if before_sequence is None else before_sequence
+        rows = self._tables.newest_first(session_id, min(below, total + 1))
+        return fill_page(
+            (_stored(row) for row in rows if include_internal or row.visibility == "visible"), limit=limit, total=total
+        )
+
+    async def turn(self, turn_id: str) -> TurnRecord | None:
+        await self._enter()
+        return self._tables.turns.get(turn_id)
+
+    async def request(self, session_id: str, client_request_id: str) -> RequestRecord | None:
+        await self._enter()
+        return self._tables.requests.get((session_id, client_request_id))
+
+    async def recover(self, now: int) -> Recovered:
+        await self._enter()
+        messages = [row for row in self._tables.messages.values() if row.unfinished]
+        turns = [turn for turn in self._tables.turns.values() if turn.status in UNFINISHED_TURN]
+        sessions = {row.session_id for row in messages} | {turn.session_id for turn in turns}
+        changed = 0
+        for session_id in sessions:
+            open_rows = [row for row in messages if row.session_id == session_id]
+            recovery = recover_session(
+                session_id,
+                [plain_message(_stored(row).json) for row in open_rows],
+                [turn for turn in turns if turn.session_id == session_id],
+                last_sequence=self._tables.session(session_id).message_count,
+                now=now,
+                new_id=lambda: uuid4().hex,
+            )
+            previews = {row.message_id: row.preview for row in open_rows}
+            rows = [recovered_row(message, previews.get(message["message_id"])) for message in recovery.messages]
+            self._store([*rows, *map(SaveTurn, recovery.turns)])
+            changed += len(rows)
+        return Recovered(sessions=len(sessions), messages=changed, turns=len(turns))
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await trio.lowlevel.checkpoint()
+
+    async def _enter(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+
+    def _store(self, operations: Sequence[Prepared]) -> None:
+        if not operations:
+            return
+        try:
+            for operation in operations:
+                self._tables.apply(operation)
+        except (ConstraintViolated, NotFound):
+            self._tables.roll_back()
+            raise
+        self._tables.keep()
+        self.commits += 1
+
+
+def _stored(row: MessageRow) -> StoredMessage:
+    json = message_json(row.head, b",".join(part.json for part in row.parts))
+    return StoredMessage(message_id=row.message_id, sequence=row.sequence, revision=row.revision, json=json)
+
+
+class _Tables:
+    """What is kept, under the database's rules, and the way back from a commit that fails half-way."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, SessionRecord] = {}
+        self.messages: dict[str, MessageRow] = {}
+        self.timeline: dict[tuple[str, int], str] = {}  # (session_id, sequence) -> message_id
+        self.part_owners: dict[tuple[str, str], str] = {}  # (session_id, part_id) -> message_id
+        self.turns: dict[str, TurnRecord] = {}
+        self.requests: dict[tuple[str, str], RequestRecord] = {}
+        self._undo: list[Callable[[], object]] = []
+
+    def apply(self, operation: Prepared) -> None:
+        """Raises ConstraintViolated or NotFound; then `roll_back` must follow."""
+        match operation:
+            case MessageRow():
+                self._save_message(operation)
+            case CreateSession(record):
+                _require(record.session_id not in self.sessions, f"session {record.session_id}: the id is taken")
+                self._put(self.sessions, record.session_id, record)
+            case UpdateSession(record):
+                self._update_session(record)
+            case DeleteSession(session_id):
+                self._delete_session(session_id)
+            case SaveTurn(record):
+                self._save_turn(record)
+            case SaveRequest(record):
+                self.session(record.session_id)
+                key = (record.session_id, record.client_request_id)
+                _require(key not in self.requests, f"request {record.client_request_id}: is known (S9)")
+                self._put(self.requests, key, record)
+
+    def keep(self) -> None:
+        self._undo.clear()
+
+    def roll_back(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def session(self, session_id: str) -> SessionRecord:
+        record = self.sessions.get(session_id)
+        if record is None:
+            raise NotFound(f"session {session_id} does not exist")
+        return record
+
+    def complete(self, record: SessionRecord) -> SessionRecord:
+        """The record with its preview, which is that of its newest Message that has one."""
+        newest = self.newest_first(record.session_id, record.message_count + 1)
+        return replace(record, preview=next((row.preview for row in newest if row.preview is not None), None))
+
+    def newest_first(self, session_id: str, below: int) -> Iterator[MessageRow]:
+        for sequence in range(below - 1, 0, -1):
+            yield self.messages[self.timeline[session_id, sequence]]
+
+    def _update_session(self, record: SessionRecord) -> None:
+        kept = self.session(record.session_id)
+        updated = replace(
+            kept,
+            title=record.title,
+            config=record.config,
+            metadata=record.metadata,
+            archived_at=record.archived_at,
+            updated_at=record.updated_at,
+        )
+        self._put(self.sessions, record.session_id, updated)
+
+    def _delete_session(self, session_id: str) -> None:
+        self.session(session_id)
+        for row in [row for row in self.messages.values() if row.session_id == session_id]:
+            self._drop(self.messages, row.message_id)
+            self._drop(self.timeline, (session_id, row.sequence))
+            for part in row.parts:
+                self._drop(self.part_owners, (session_id, part.part_id))
+        for turn in [turn for turn in self.turns.values() if turn.session_id == session_id]:
+            self._drop(self.turns, turn.turn_id)
+        for key in [key for key in self.requests if key[0] == session_id]:
+            self._drop(self.requests, key)
+        self._drop(self.sessions, session_id)
+
+    def _save_message(self, row: MessageRow) -> None:
+        session = self.session(row.session_id)
+        old = self.messages.get(row.message_id)
+        count = session.message_count
+        if old is None:
+            _require(row.sequence == count + 1, "a new Message takes the next sequence of its Session (M5)")
+            count = row.sequence
+            self._put(self.timeline, (row.session_id, row.sequence), row.message_id)
+        else:
+            self._check_next_message(old, row)
+            for part_id in {part.part_id for part in old.parts} - {part.part_id for part in row.parts}:
+                self._drop(self.part_owners, (row.session_id, part_id))
+        for part in row.parts:
+            owner = self.part_owners.get((row.session_id, part.part_id), row.message_id)
+            _require(owner == row.message_id, f"part {part.part_id}: belongs to message {owner} (P1)")
+            self._put(self.part_owners, (row.session_id, part.part_id), row.message_id)
+        self._put(self.messages, row.message_id, row)
+        updated_at = max(session.updated_at, row.updated_at)
+        self._put(self.sessions, row.session_id, replace(session, message_count=count, updated_at=updated_at))
+
+    def _check_next_message(self, old: MessageRow, new: MessageRow) -> None:
+        same = all(
+            getattr(old, name) == getattr(new, name) for name in ("session_id", "sequence", "role", "created_at")
+        )
+        _require(same, "message_id, session_id, sequence, role and created_at of a Message never change (M5)")
+        _require(new.revision > old.revision, "the revision of a Message only grows (M5)")
+        sequences = {part.part_id: part.sequence for part in old.parts}
+        moved = [part.part_id for part in new.parts if sequences.get(part.part_id, part.sequence) != part.sequence]
+        _require(not moved, f"parts {moved}: the sequence of a Part never changes (P1)")
+
+    def _save_turn(self, record: TurnRecord) -> None:
+        self.session(record.session_id)
+        old = self.turns.get(record.turn_id)
+        if old is None:
+            _require(record.status in UNFINISHED_TURN, "a new Turn is queued or running (T2)")
+        else:
+            follows = record.status in _NEXT_STATUS.get(old.status, frozenset())
+            _require(follows, "a Turn is started once and finished once (T2)")
+            same = (old.session_id, old.created_at) == (record.session_id, record.created_at)
+            same = same and old.started_at in (None, record.started_at)
+            _require(same, "turn_id, session_id, created_at and started_at of a Turn never change (T2)")
+        self._put(self.turns, record.turn_id, record)
+
+    def _put(self, table: dict[_K, _V], key: _K, value: _V) -> None:
+        if key in table:
+            old = table[key]
+            self._undo.append(lambda: table.update({key: old}))
+        else:
+            self._undo.append(lambda: table.pop(key))
+        table[key] = value
+
+    def _drop(self, table: dict[_K, _V], key: _K) -> None:
+        old = table.pop(key)
+        self._undo.append(lambda: table.update({key: old}))
+
+
+def _require(condition: bool, rule: str) -> None:
+    if not condition:
+        raise ConstraintViolated(rule)
