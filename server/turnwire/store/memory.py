@@ -7,7 +7,6 @@ the same contract suite.
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
-from uuid import uuid4
 
 import trio
 from msgspec.structs import replace
@@ -31,7 +30,7 @@ from turnwire.store.base import (
     UpdateSession,
 )
 from turnwire.store.paging import END, check_before, check_limit, decode_cursor, fill_listing, fill_page
-from turnwire.store.recovery import recover_session
+from turnwire.store.recovery import new_id, recover_session, summed
 from turnwire.store.rows import (
     UNFINISHED_TURN,
     MessageRow,
@@ -115,27 +114,10 @@ class MemoryStore:
         await self._enter()
         return self._tables.requests.get((session_id, client_request_id))
 
-    async def recover(self, now: int) -> Recovered:
+    async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
         await self._enter()
-        messages = [row for row in self._tables.messages.values() if row.unfinished]
-        turns = [turn for turn in self._tables.turns.values() if turn.status in UNFINISHED_TURN]
-        sessions = {row.session_id for row in messages} | {turn.session_id for turn in turns}
-        changed = 0
-        for session_id in sessions:
-            open_rows = [row for row in messages if row.session_id == session_id]
-            recovery = recover_session(
-                session_id,
-                [plain_message(_stored(row).json) for row in open_rows],
-                [turn for turn in turns if turn.session_id == session_id],
-                last_sequence=self._tables.session(session_id).message_count,
-                now=now,
-                new_id=lambda: uuid4().hex,
-            )
-            previews = {row.message_id: row.preview for row in open_rows}
-            rows = [recovered_row(message, previews.get(message["message_id"])) for message in recovery.messages]
-            self._store([*rows, *map(SaveTurn, recovery.turns)])
-            changed += len(rows)
-        return Recovered(sessions=len(sessions), messages=changed, turns=len(turns))
+        chosen = self._tables.unfinished_sessions() if session_id is None else [session_id]
+        return summed([self._recover_one(each, now) for each in chosen])
 
     async def aclose(self) -> None:
         self._closed = True
@@ -145,6 +127,22 @@ class MemoryStore:
         await trio.lowlevel.checkpoint()
         if self._closed:
             raise StoreUnavailable("the store is closed")
+
+    def _recover_one(self, session_id: str, now: int) -> Recovered:
+        record = self._tables.session(session_id)
+        unfinished = [row for row in self._tables.messages.values() if row.unfinished and row.session_id == session_id]
+        recovery = recover_session(
+            session_id,
+            [plain_message(_stored(row).json) for row in unfinished],
+            [turn for turn in self._tables.unfinished_turns() if turn.session_id == session_id],
+            last_sequence=record.message_count,
+            now=now,
+            new_id=new_id,
+        )
+        previews = {row.message_id: row.preview for row in unfinished}
+        rows = [recovered_row(message, previews.get(message["message_id"])) for message in recovery.messages]
+        self._store([*rows, *map(SaveTurn, recovery.turns)])
+        return recovery.counted()
 
     def _store(self, operations: Sequence[Prepared]) -> None:
         if not operations:
@@ -217,6 +215,14 @@ class _Tables:
     def newest_first(self, session_id: str, below: int) -> Iterator[MessageRow]:
         for sequence in range(below - 1, 0, -1):
             yield self.messages[self.timeline[session_id, sequence]]
+
+    def unfinished_turns(self) -> list[TurnRecord]:
+        return [turn for turn in self.turns.values() if turn.status in UNFINISHED_TURN]
+
+    def unfinished_sessions(self) -> list[str]:
+        """Those that recovery has to bring to rest (S7)."""
+        messages = (row.session_id for row in self.messages.values() if row.unfinished)
+        return list(dict.fromkeys([*messages, *(turn.session_id for turn in self.unfinished_turns())]))
 
     def _update_session(self, record: SessionRecord) -> None:
         kept = self.session(record.session_id)

@@ -6,10 +6,11 @@ through untouched (P2). How the rows are found and saved is the stores' own busi
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 from msgspec.structs import replace
 
-from turnwire.store.base import PART_STRIDE, REVISION_STRIDE, TurnRecord
+from turnwire.store.base import PART_STRIDE, REVISION_STRIDE, Recovered, TurnRecord
 from turnwire_protocol.messages import Message, UserMessage
 from turnwire_protocol.mutations import TurnError
 from turnwire_protocol.parts import Part
@@ -41,6 +42,25 @@ class Recovery(NamedTuple):
 
     messages: list[dict[str, Any]]
     turns: list[TurnRecord]
+
+    def counted(self) -> Recovered:
+        """What this changes."""
+        changed = bool(self.messages or self.turns)
+        return Recovered(sessions=int(changed), messages=len(self.messages), turns=len(self.turns))
+
+
+def summed(each: Sequence[Recovered]) -> Recovered:
+    """What recovery changed in all."""
+    return Recovered(
+        sessions=sum(one.sessions for one in each),
+        messages=sum(one.messages for one in each),
+        turns=sum(one.turns for one in each),
+    )
+
+
+def new_id() -> str:
+    """An id for what recovery adds."""
+    return uuid4().hex
 
 
 def is_unfinished(message: Message) -> bool:

@@ -8,7 +8,6 @@ from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 import apsw
 import trio
@@ -26,6 +25,7 @@ from turnwire.store.base import (
 from turnwire.store.migrations import check, migrate
 from turnwire.store.owner import OwnerLock
 from turnwire.store.paging import check_before, check_limit, decode_cursor
+from turnwire.store.recovery import summed
 from turnwire.store.rows import prepare
 from turnwire.store.writer import RETRY_SECONDS, Writer, translated
 from turnwire.store.writes import apply_all, recover_one
@@ -99,6 +99,9 @@ class SqliteStore:
 
     async def commit(self, operations: Sequence[Operation]) -> None:
         prepared = [prepare(operation) for operation in operations]
+        if not prepared:
+            await trio.lowlevel.checkpoint()
+            return
         await self._writer.run(lambda connection: apply_all(connection, prepared))
 
     async def session(self, session_id: str) -> SessionRecord:
@@ -124,16 +127,9 @@ class SqliteStore:
     async def request(self, session_id: str, client_request_id: str) -> RequestRecord | None:
         return await self._readers.run(lambda connection: reads.request(connection, session_id, client_request_id))
 
-    async def recover(self, now: int) -> Recovered:
-        total = Recovered(sessions=0, messages=0, turns=0)
-        for session_id in await self._readers.run(reads.unfinished_sessions):
-            one = await self._writer.run(partial(recover_one, session_id=session_id, now=now, new_id=_new_id))
-            total = Recovered(
-                sessions=total.sessions + one.sessions,
-                messages=total.messages + one.messages,
-                turns=total.turns + one.turns,
-            )
-        return total
+    async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
+        chosen = await self._readers.run(reads.unfinished_sessions) if session_id is None else [session_id]
+        return summed([await self._writer.run(partial(recover_one, session_id=each, now=now)) for each in chosen])
 
     async def aclose(self) -> None:
         if self._closing:
@@ -145,10 +141,6 @@ class SqliteStore:
         await self._writer.aclose()
         self._lock.release()
         self._closed.set()
-
-
-def _new_id() -> str:
-    return uuid4().hex
 
 
 class _Files:

@@ -3,7 +3,7 @@
 The rules of history are constraints and triggers of `schema.sql`; here stands only what each operation changes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import apsw
@@ -21,7 +21,7 @@ from turnwire.store.base import (
     UpdateSession,
 )
 from turnwire.store.reads import unfinished_messages, unfinished_turns
-from turnwire.store.recovery import recover_session
+from turnwire.store.recovery import new_id, recover_session
 from turnwire.store.rows import MessageRow, Prepared, plain_message, recovered_row
 from turnwire_protocol.codec import encode_json
 
@@ -75,8 +75,8 @@ def apply_all(connection: apsw.Connection, operations: Sequence[Prepared]) -> No
         _apply(connection, operation)
 
 
-def recover_one(connection: apsw.Connection, session_id: str, now: int, new_id: Callable[[], str]) -> Recovered:
-    """Brings one Session to rest (S7). `Recovered` counts what was changed in it."""
+def recover_one(connection: apsw.Connection, session_id: str, now: int) -> Recovered:
+    """Brings one Session to rest (S7). Raises NotFound."""
     stored = unfinished_messages(connection, session_id)
     recovery = recover_session(
         session_id,
@@ -91,8 +91,7 @@ def recover_one(connection: apsw.Connection, session_id: str, now: int, new_id: 
         _save_message(connection, recovered_row(message, cast("str | None", preview)))
     for turn in recovery.turns:
         _save_turn(connection, turn)
-    changed = bool(recovery.messages or recovery.turns)
-    return Recovered(sessions=int(changed), messages=len(recovery.messages), turns=len(recovery.turns))
+    return recovery.counted()
 
 
 def _apply(connection: apsw.Connection, operation: Prepared) -> None:
