@@ -1,0 +1,54 @@
+"""What Sessions are given from outside: store, model, clock, ids, chance and limits. Nothing here decides anything."""
+
+import secrets
+import time
+from collections.abc import Callable
+from random import Random, SystemRandom
+
+from msgspec import Struct
+
+from turnwire.context.composer import Composer
+from turnwire.models.base import ModelProvider
+from turnwire.models.retry import RetryPolicy
+from turnwire.models.timeouts import FIRST_EVENT_SECONDS, IDLE_SECONDS, TOTAL_SECONDS
+from turnwire.store.base import Store
+
+
+class SessionLimits(Struct, kw_only=True, frozen=True):
+    """The bounds of a Session's state. Bytes are bytes of JSON."""
+
+    message_bytes: int = 1024 * 1024
+    """A User Message above it is refused; an Agent Message near it is closed and the next one opened (W10)."""
+    snapshot_part_bytes: int = 256 * 1024
+    """How much Message JSON one `snapshot` frame holds; a larger Message has a frame of its own."""
+    queued_prompts: int = 100
+    """Prompts that may wait for the running Turn; one more is `rate_limited`."""
+    pending_events: int = 256
+    """Model events that may wait for the loop before the provider is held back."""
+    first_event_seconds: float | None = FIRST_EVENT_SECONDS
+    """How long a model call may take to begin (K7); None for no limit."""
+    idle_event_seconds: float | None = IDLE_SECONDS
+    """How long a model call may be silent between two events; None for no limit."""
+    call_seconds: float | None = TOTAL_SECONDS
+    """How long a model call may last in all; None for no limit."""
+    callback_backlog: int = 10_000
+    """Mutations that may wait for one async subscriber before it is dropped."""
+    idle_seconds: float = 30.0
+    """How long a Session that nobody watches and that does nothing stays in memory."""
+    store_retry_seconds: float = 1.0
+    """How long a Turn's end waits before it is stored again, while the store cannot write."""
+
+
+class Environment(Struct, kw_only=True, frozen=True):
+    """The outside world of all Sessions of one server; tests give a virtual clock and seeded chance."""
+
+    store: Store
+    provider: ModelProvider
+    composer: Composer
+    retry: RetryPolicy = RetryPolicy()
+    limits: SessionLimits = SessionLimits()
+    now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    """Milliseconds since the epoch."""
+    new_id: Callable[[str], str] = lambda prefix: f"{prefix}_{secrets.token_hex(12)}"
+    """A new id that was never given out, also by earlier processes: `prefix` says what it names."""
+    random: Random = SystemRandom()

@@ -1,0 +1,284 @@
+"""The loop: how a Session's Turns start, wait and finish (T1-T4, S3, S8, S9).
+
+Runs in the Session's task only. A Turn is `queued` (stored, waiting), running, or finished exactly once. What the
+model says in a running Turn is `answer`.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import trio
+from msgspec import UNSET
+
+from turnwire.sessions.answer import Answer
+from turnwire.sessions.mailbox import Chore
+from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, receipt_of
+from turnwire.sessions.turns import Turn, TurnResult
+from turnwire.store.base import Operation, SaveMessage, SaveTurn, StoreUnavailable, TurnRecord
+from turnwire_protocol import frames
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.messages import AgentMessage
+from turnwire_protocol.mutations import (
+    TurnError,
+    TurnFinish,
+    TurnStart,
+    TurnStatus,
+)
+from turnwire_protocol.parts import ErrorPart
+
+if TYPE_CHECKING:
+    from turnwire.sessions.session import Session
+
+_log = logging.getLogger(__name__)
+
+STOPPED = TurnError("stopped", "The turn was stopped.")
+INTERRUPTED = TurnError("runtime_interrupted", "The server was interrupted while the turn was running.")
+
+
+class TurnLoop:
+    """The Turns of one Session; a part of the Session, in its task."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._env = session.env
+        self.answer = Answer(session, self)
+        self.active: Turn | None = None
+        self.queue: deque[Turn] = deque()
+
+    @property
+    def executing(self) -> bool:
+        return self.active is not None
+
+    @property
+    def busy(self) -> bool:
+        return self.executing or bool(self.queue)
+
+    def active_frame(self) -> frames.ActiveTurn | None:
+        if self.active is None:
+            return None
+        return frames.ActiveTurn(turn_id=self.active.turn_id, started_at=self.active.record.started_at or 0)
+
+    def queue_frame(self) -> list[frames.QueuedPrompt]:
+        return [frames.QueuedPrompt(turn.turn_id, turn.message_id) for turn in self.queue]
+
+    def find(self, turn_id: str) -> Turn | None:
+        """The running or queued Turn of this id."""
+        turns = [self.active, *self.queue] if self.active else [*self.queue]
+        return next((turn for turn in turns if turn.turn_id == turn_id), None)
+
+    # ------------------------------------------------------------------------------------------------------- prompts
+
+    async def prompt(self, prompt: Prompt, options: PromptOptions) -> frames.Receipt:
+        """Stores a prompt, then starts a Turn with it or queues it behind the running one (T1, S9).
+
+        Raises RequestError `conflict`, `rate_limited`, `draining` or `invalid_argument`, StoreUnavailable.
+        """
+        session = self._session
+        known = await self._env.store.request(session.session_id, prompt.client_request_id)
+        if known is not None:
+            return receipt_of(known, prompt)
+        self._admit(options)
+        now = self._env.now()
+        starts = self.active is None
+        turn_id = self._env.new_id("turn")
+        message = prompt.message(
+            session_id=session.session_id,
+            turn_id=turn_id,
+            message_id=self._env.new_id("msg"),
+            sequence=session.record.message_count + 1,
+            now=now,
+            max_bytes=self._env.limits.message_bytes,
+        )
+        record = TurnRecord(
+            turn_id=turn_id,
+            session_id=session.session_id,
+            status="running" if starts else "queued",
+            created_at=now,
+            started_at=now if starts else None,
+        )
+        receipt = frames.Receipt(
+            outcome="started" if starts else "queued",
+            turn_id=turn_id,
+            message_id=message.message_id,
+            sequence=message.sequence,
+        )
+        await session.commit(
+            [SaveTurn(record), SaveMessage(message), accepted_answer(prompt, receipt, session.session_id, now)]
+        )
+        turn = Turn(record, message.message_id)
+        if starts:
+            self.active = turn
+            session.publish(TurnStart(**session.envelope(), turn_id=turn_id))
+            session.publish_message(message)
+            self.answer.begin_step(turn)
+        else:
+            self.queue.append(turn)
+            session.publish_message(message)
+        return receipt
+
+    def _admit(self, options: PromptOptions) -> None:
+        if options.draining:
+            raise RequestError("draining", "the server is about to restart; send the prompt again after it")
+        if options.if_idle and self.busy:
+            raise RequestError("conflict", "if_idle: a turn is running", field="if_idle")
+        if options.expected_turn_id and (self.active is None or self.active.turn_id != options.expected_turn_id):
+            raise RequestError(
+                "conflict",
+                f"expected_turn_id: the running turn is {self.active.turn_id if self.active else 'none'}",
+                field="expected_turn_id",
+            )
+        if len(self.queue) >= self._env.limits.queued_prompts:
+            raise RequestError("rate_limited", f"{len(self.queue)} prompts are waiting already")
+
+    async def _start_next(self) -> None:
+        """The oldest queued prompt becomes the running Turn."""
+        while self.queue and self.active is None:
+            turn = self.queue[0]
+            now = self._env.now()
+            record = TurnRecord(
+                turn_id=turn.turn_id,
+                session_id=self._session.session_id,
+                status="running",
+                created_at=turn.record.created_at,
+                started_at=now,
+            )
+            try:
+                await self._session.commit([SaveTurn(record)])
+            except StoreUnavailable:
+                self._again_later(self._start_next)
+                return
+            turn.record = record
+            self.queue.popleft()
+            self.active = turn
+            self._session.publish(TurnStart(**self._session.envelope(), turn_id=turn.turn_id))
+            self.answer.begin_step(turn)
+
+    # ---------------------------------------------------------------------------------------------------------- stop
+
+    async def stop(self, *, turn_id: str | None = None, reason: TurnError = STOPPED) -> frames.StopResult:
+        """Ends the running Turn and cancels the queued prompts, in one commit (T3, S8).
+
+        With `turn_id` only that Turn: the running one as without it, a queued one alone; any other is `idle`.
+        Raises StoreUnavailable; then the Turn goes on.
+        """
+        named = self.find(turn_id) if turn_id is not None else self.active
+        if turn_id is not None and named is None:
+            return frames.StopResult(stopped=False, cancelled_prompts=0, reason="idle")
+        cancelled = [named] if named is not None and named is not self.active else list(self.queue)
+        active = self.active if named is self.active else None
+        if active is None and not cancelled:
+            return frames.StopResult(stopped=False, cancelled_prompts=0, reason="idle")
+        operations: list[Operation] = [self._finish_operation(turn, "stopped", reason) for turn in cancelled]
+        closed = None
+        if active is not None:
+            closed = self._closed_message(active, self._error_part(reason))
+            operations = [SaveMessage(closed), self._finish_operation(active, "stopped", reason), *operations]
+        await self._session.commit(operations)
+        if active is not None:
+            self._finished(active, closed, "stopped", reason)
+        for turn in cancelled:
+            self.queue.remove(turn)
+            self._announce(turn, "stopped", reason)
+        return frames.StopResult(
+            stopped=True,
+            turn_id=active.turn_id if active is not None else cancelled[0].turn_id,
+            cancelled_prompts=len(cancelled),
+            reason="stopped",
+        )
+
+    # ------------------------------------------------------------------------------------------------- the Turn's end
+
+    async def close_turn(self, turn: Turn, status: TurnStatus, error: TurnError | None) -> None:
+        """Stores the Turn's end with the closed Message in one commit, then tells everyone (T2, S3, S8).
+
+        While the store cannot write, the Turn stays open and its end is tried again.
+        """
+        turn.closing = (status, error)
+        if turn.call is not None:
+            turn.call.scope.cancel()
+        operations: list[Operation] = [self._finish_operation(turn, status, error)]
+        closed = None
+        if self._session.projection is not None or error is not None:
+            closed = self._closed_message(turn, None if error is None else self._error_part(error))
+            operations.insert(0, SaveMessage(closed))
+        try:
+            await self._session.commit(operations)
+        except StoreUnavailable as failure:
+            _log.error("the end of turn %s cannot be stored yet: %s", turn.turn_id, failure)
+            self._again_later(lambda: self._close_again(turn))
+            return
+        self._finished(turn, closed, status, error)
+        await self._start_next()
+
+    async def _close_again(self, turn: Turn) -> None:
+        if self.active is turn and turn.closing is not None:
+            await self.close_turn(turn, *turn.closing)
+
+    def _again_later(self, action: Callable[[], Awaitable[None]]) -> None:
+        async def post() -> None:
+            await trio.sleep(self._env.limits.store_retry_seconds)
+            self._session.mailbox.post(Chore(action))
+
+        self._session.nursery.start_soon(post)
+
+    def _finished(self, turn: Turn, closed: AgentMessage | None, status: TurnStatus, error: TurnError | None) -> None:
+        """The Turn's end is stored: memory follows, then everyone hears of it. No await in here (K2)."""
+        if turn.call is not None:
+            turn.call.scope.cancel()
+        self.active = None
+        self._session.projection = None
+        if closed is not None:
+            self._session.publish_message(closed)
+        self._announce(turn, status, error)
+
+    def _announce(self, turn: Turn, status: TurnStatus, error: TurnError | None) -> None:
+        turn.result = TurnResult(turn.turn_id, status, error)
+        turn.finished.set()
+        self._session.publish(
+            TurnFinish(
+                **self._session.envelope(),
+                turn_id=turn.turn_id,
+                status=status,
+                error=UNSET if error is None else error,
+            )
+        )
+
+    def interrupted(self) -> None:
+        """The Session's task has failed, and recovery has ended its Turns in the store: those who wait hear of it."""
+        turns = [*([self.active] if self.active else []), *self.queue]
+        self.active = None
+        self.queue.clear()
+        for turn in turns:
+            turn.result = TurnResult(turn.turn_id, "failed", INTERRUPTED)
+            turn.finished.set()
+
+    def _finish_operation(self, turn: Turn, status: TurnStatus, error: TurnError | None) -> SaveTurn:
+        record = turn.record
+        return SaveTurn(
+            TurnRecord(
+                turn_id=record.turn_id,
+                session_id=record.session_id,
+                status=status,
+                created_at=record.created_at,
+                started_at=record.started_at,
+                finished_at=self._env.now(),
+                error=error,
+            )
+        )
+
+    def _closed_message(self, turn: Turn, error: ErrorPart | None) -> AgentMessage:
+        """The open Message as it will be closed; a new one just for the error where none is open."""
+        projection = self._session.projection or self._session.new_projection(turn.turn_id)
+        return projection.closed(updated_at=self._env.now(), extra=[] if error is None else [error])
+
+    def _error_part(self, error: TurnError) -> ErrorPart:
+        return ErrorPart(
+            part_id=self._env.new_id("part"),
+            sequence=1,
+            scope="turn",
+            code=error.code,
+            message=error.message,
+            recoverable=True,
+        )

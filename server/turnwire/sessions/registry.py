@@ -1,0 +1,371 @@
+"""The registry: every verb of Turnwire, in process and over the wire, and which Sessions are in memory.
+
+A Session is opened by the first verb that changes or watches it, and evicted when it does nothing and nobody watches.
+Reads of history go to the store directly and open nothing (M1).
+"""
+
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import trio
+from msgspec import UNSET, UnsetType, structs
+
+from turnwire.sessions.channel import Watcher
+from turnwire.sessions.environment import Environment
+from turnwire.sessions.faults import store_faults
+from turnwire.sessions.handles import SessionHandle
+from turnwire.sessions.prompts import Prompt, PromptOptions, check_input
+from turnwire.sessions.session import Session
+from turnwire.sessions.snapshots import page_frame, session_frame
+from turnwire.store.base import (
+    DEFAULT_PAGE,
+    MAX_PAGE,
+    ConstraintViolated,
+    CreateSession,
+    RequestRecord,
+    SaveRequest,
+    SessionRecord,
+    StoreUnavailable,
+    UpdateSession,
+)
+from turnwire_protocol import frames, messages
+from turnwire_protocol.codec import encode_json
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.mutations import SessionConfig, SessionTitle, TurnError
+from turnwire_protocol.parts import PartInput
+
+_log = logging.getLogger(__name__)
+
+SHUTDOWN = TurnError("server_shutdown", "The server was shut down while the answer was being written.")
+
+
+class Registry:
+    """All Sessions of one server. `run` owns the tasks of those in memory; every verb may be called from any task.
+
+    Verbs raise RequestError: `not_found` for an unknown Session, `unavailable` while the store cannot serve, and what
+    their own docstrings say.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._env = environment
+        self._live: dict[str, Session] = {}
+        self._opening: dict[str, trio.Event] = {}
+        self._scopes: dict[str, trio.CancelScope] = {}
+        self._nursery: trio.Nursery
+        self.draining = False
+        """Whether new Turns are refused because the server is about to stop (W8)."""
+
+    # -------------------------------------------------------------------------------------------------------- lifetime
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Owns every Session's task until it is cancelled; the store must have been recovered before (S7)."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            while True:
+                await trio.sleep(self._env.limits.idle_seconds)
+                self.evict_idle()
+
+    def evict_idle(self) -> None:
+        """Lets go of every Session that nobody needs in memory; the next verb opens it again, in a new epoch."""
+        for session in [session for session in self._live.values() if session.idle]:
+            self._evict(session)
+
+    def _evict(self, session: Session) -> None:
+        del self._live[session.session_id]
+        session.close(RequestError("unavailable", "the session is being closed"))
+        self._scopes.pop(session.session_id).cancel()
+
+    async def drain(self, grace_seconds: float, reason: TurnError = SHUTDOWN) -> None:
+        """Refuses new Turns, gives running ones `grace_seconds`, then stops them with a stored reason (W8)."""
+        self.draining = True
+        with trio.move_on_after(grace_seconds):
+            for session in list(self._live.values()):
+                while session.loop.active is not None:
+                    await session.loop.active.finished.wait()
+        for session in list(self._live.values()):
+            if session.loop.busy:
+                await session.do(partial(session.loop.stop, reason=reason))
+
+    @property
+    def running_turns(self) -> int:
+        return sum(session.loop.executing for session in self._live.values())
+
+    async def _open(self, session_id: str) -> Session:
+        """The live Session. Raises RequestError `not_found` or `unavailable`."""
+        while True:
+            session = self._live.get(session_id)
+            if session is not None:
+                return session
+            opening = self._opening.get(session_id)
+            if opening is None:
+                return await self._load(session_id)
+            await opening.wait()
+
+    async def _load(self, session_id: str) -> Session:
+        self._opening[session_id] = opened = trio.Event()
+        try:
+            record = await self._read_record(session_id)
+            session = Session(record, self._env)
+            scope = await self._nursery.start(self._run_session, session)
+            self._live[session_id], self._scopes[session_id] = session, scope
+        finally:
+            del self._opening[session_id]
+            opened.set()
+        return session
+
+    async def _run_session(self, session: Session, *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
+        """The task of one live Session. A fault in it is logged and ends that Session alone: it is recovered as after a
+        crash (S7), and its watchers are told to ask for a new snapshot, in a new epoch.
+        """
+        try:
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    await nursery.start(session.run)
+                    task_status.started(scope)
+        except Exception:  # noqa: BLE001 - one Session's fault must not end the others
+            _log.exception("session %s failed and is recovered", session.session_id)
+            await self._recover(session)
+
+    async def _recover(self, session: Session) -> None:
+        """Until the store has done it, the Session stays known, closed, and answers `unavailable`."""
+        while True:
+            try:
+                await self._env.store.recover(self._env.now(), session_id=session.session_id)
+                break
+            except StoreUnavailable as error:
+                _log.error("session %s cannot be recovered yet: %s", session.session_id, error)
+            await trio.sleep(self._env.limits.store_retry_seconds)
+        del self._live[session.session_id], self._scopes[session.session_id]
+        session.loop.interrupted()
+        session.channel.restarted()
+
+    async def _read_record(self, session_id: str) -> SessionRecord:
+        with store_faults(session_id):
+            return await self._env.store.session(session_id)
+
+    # ------------------------------------------------------------------------------------------------------- Sessions
+
+    async def create(
+        self,
+        *,
+        session_id: str | None = None,
+        title: str | None = None,
+        config: frames.ConfigChange | None = None,
+        metadata: dict[str, Any] | None = None,
+        client_request_id: str | None = None,
+        principal: str = "local",
+    ) -> messages.Session:
+        """A new Session. The same `client_request_id` with the same body gives the same one again (S9).
+
+        Raises RequestError `conflict` when the id is taken or the request id was used with another body.
+        """
+        if session_id is None:
+            session_id = self._new_session_id(principal, client_request_id)
+        now = self._env.now()
+        record = SessionRecord(
+            session_id=session_id,
+            title=title,
+            config=_changed(messages.Config(), config),
+            metadata=None if metadata is None else encode_json(metadata),
+            created_at=now,
+            updated_at=now,
+        )
+        digest = _digest((title, config, metadata))
+        known = await self._known_creation(session_id, client_request_id, digest)
+        if known is not None:
+            return known
+        operations: list[CreateSession | SaveRequest] = [CreateSession(record)]
+        frame = session_frame(record, executing=False)
+        if client_request_id is not None:
+            operations.append(
+                SaveRequest(
+                    RequestRecord(
+                        session_id=session_id,
+                        client_request_id=client_request_id,
+                        digest=digest,
+                        answer=encode_json(frame),
+                        created_at=now,
+                    )
+                )
+            )
+        try:
+            with store_faults(session_id), trio.CancelScope(shield=True):
+                await self._env.store.commit(operations)
+        except ConstraintViolated:
+            raise RequestError("conflict", f"session_id: {session_id} exists", field="session_id") from None
+        return frame
+
+    def _new_session_id(self, principal: str, client_request_id: str | None) -> str:
+        if client_request_id is None:
+            return self._env.new_id("ses")
+        # Derived, so that a resend, which cannot know the id that it was given, finds the same Session.
+        return "ses_" + hashlib.sha256(f"{principal}\0{client_request_id}".encode()).hexdigest()[:24]
+
+    async def _known_creation(
+        self, session_id: str, client_request_id: str | None, digest: str
+    ) -> messages.Session | None:
+        if client_request_id is None:
+            return None
+        with store_faults(session_id):
+            known = await self._env.store.request(session_id, client_request_id)
+        if known is None:
+            return None
+        if known.digest != digest:
+            raise RequestError(
+                "conflict", "client_request_id: it was used for another request", field="client_request_id"
+            )
+        return await self.get(session_id)
+
+    async def list(
+        self, *, before: str | None = None, limit: int = DEFAULT_PAGE, archived: bool = False
+    ) -> frames.SessionPage:
+        """Sessions, newest activity first. Raises RequestError `invalid_argument` for a `before` that is no cursor."""
+        try:
+            with store_faults():
+                listing = await self._env.store.sessions(before=before, limit=min(limit, MAX_PAGE), archived=archived)
+        except ValueError:
+            raise RequestError("invalid_argument", "before: not a cursor of this server", field="before") from None
+        return frames.SessionPage(
+            items=tuple(self._frame(record) for record in listing.items),
+            next_before=UNSET if listing.next_before is None else listing.next_before,
+            has_more=listing.has_more,
+        )
+
+    async def get(self, session_id: str) -> messages.Session:
+        live = self._live.get(session_id)
+        return live.frame() if live is not None else self._frame(await self._read_record(session_id))
+
+    def _frame(self, record: SessionRecord) -> messages.Session:
+        live = self._live.get(record.session_id)
+        return live.frame() if live is not None else session_frame(record, executing=False)
+
+    async def update(
+        self, session_id: str, *, title: str | None = None, config: frames.ConfigChange | None = None
+    ) -> messages.Session:
+        """Changes title or config, stored before everyone hears of it."""
+        session = await self._open(session_id)
+
+        async def update() -> messages.Session:
+            record = structs.replace(
+                session.record,
+                title=session.record.title if title is None else title,
+                config=_changed(session.record.config, config),
+                updated_at=max(self._env.now(), session.record.updated_at),
+            )
+            before, session.record = session.record, record
+            try:
+                await session.commit([UpdateSession(record)])
+            except StoreUnavailable:
+                session.record = before
+                raise
+            if title is not None:
+                session.publish(SessionTitle(**session.envelope(), title=title))
+            if record.config != before.config:
+                session.publish(SessionConfig(**session.envelope(), config=record.config))
+            return session.frame()
+
+        return await session.do(update)
+
+    # -------------------------------------------------------------------------------------------------------- history
+
+    async def messages(
+        self,
+        session_id: str,
+        *,
+        before_sequence: int | None = None,
+        limit: int = DEFAULT_PAGE,
+        include_internal: bool = False,
+    ) -> messages.Page:
+        """A page of committed history, never of the live projection (M1-M4).
+
+        Raises RequestError `invalid_argument` when `limit` or `before_sequence` is not an integer >= 1.
+        """
+        _check_positive("limit", limit)
+        if before_sequence is not None:
+            _check_positive("before_sequence", before_sequence)
+        with store_faults(session_id):
+            page = await self._env.store.page(
+                session_id,
+                before_sequence=before_sequence,
+                limit=min(limit, MAX_PAGE),
+                include_internal=include_internal,
+            )
+        return page_frame(page)
+
+    # ---------------------------------------------------------------------------------------------------------- Turns
+
+    async def prompt(
+        self,
+        session_id: str,
+        *,
+        parts: tuple[PartInput, ...],
+        client_request_id: str,
+        if_idle: bool = False,
+        expected_turn_id: str | None = None,
+    ) -> frames.Receipt:
+        """Durable before it answers; started or queued by the Session's loop alone (T1, S9).
+
+        Raises RequestError `invalid_argument` (empty), `too_large`, `conflict`, `rate_limited`, `draining`.
+        """
+        check_input(parts)
+        session = await self._open(session_id)
+        prompt = Prompt(parts, client_request_id, tuple(self._env.new_id("part") for _ in parts))
+        options = PromptOptions(if_idle=if_idle, expected_turn_id=expected_turn_id, draining=self.draining)
+        return await session.do(lambda: session.loop.prompt(prompt, options))
+
+    async def stop(self, session_id: str, *, turn_id: str | None = None) -> frames.StopResult:
+        """Ends the running Turn and cancels queued prompts; idempotent (T3)."""
+        session = await self._open(session_id)
+        return await session.do(lambda: session.loop.stop(turn_id=turn_id))
+
+    async def interactions(self, session_id: str) -> frames.InteractionList:
+        """The pending Interactions (P7); no Part of this kind can come into being yet."""
+        await self.get(session_id)
+        return frames.InteractionList(())
+
+    # ------------------------------------------------------------------------------------------------------- watching
+
+    async def join(
+        self, session_id: str, watcher: Watcher, *, limit: int = DEFAULT_PAGE, include_internal: bool = False
+    ) -> None:
+        """`watcher` gets a snapshot, and from that very point on every Mutation (W4). Joining again: a new snapshot."""
+        session = await self._open(session_id)
+        await session.join(watcher, limit=min(limit, MAX_PAGE), include_internal=include_internal)
+
+    def leave(self, session_id: str, watcher: Watcher) -> None:
+        """Nothing more for `watcher`; neither Session nor Turn takes notice (T4). Idempotent."""
+        session = self._live.get(session_id)
+        if session is not None:
+            session.channel.remove(watcher)
+
+    @asynccontextmanager
+    async def open(self, session_id: str) -> AsyncIterator[SessionHandle]:
+        """A Session for use in this process, kept in memory until the block ends. Raises RequestError."""
+        session = await self._open(session_id)
+        session.pins += 1
+        try:
+            yield SessionHandle(self, session)
+        finally:
+            session.pins -= 1
+
+
+def _changed(config: messages.Config, change: frames.ConfigChange | None) -> messages.Config:
+    if change is None:
+        return config
+    return messages.Config(
+        model=config.model if isinstance(change.model, UnsetType) else change.model,
+        approval_mode=config.approval_mode if isinstance(change.approval_mode, UnsetType) else change.approval_mode,
+    )
+
+
+def _digest(body: object) -> str:
+    return hashlib.sha256(encode_json(body).text).hexdigest()
+
+
+def _check_positive(name: str, value: int) -> None:
+    if type(value) is not int or value < 1:
+        raise RequestError("invalid_argument", f"{name}: expected an integer >= 1", field=name)

@@ -1,0 +1,236 @@
+"""A live Session: its order, its projection and its channel, changed by one task only (W4, S3-S5, T1-T4).
+
+Everything that changes a Session runs as a job or a model event in `run`: it decides, commits where a commit is due,
+then changes memory and publishes without waiting in between. So the order on disk, the order of numbers and the order
+in which watchers hear of it are one order, and a snapshot can be taken between any two steps without a gap.
+
+How Turns go on is `loop`; who opens and closes Sessions is `registry`.
+"""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import trio
+from msgspec import structs
+
+from turnwire.sessions.channel import Audience, Channel, SnapshotFrames, Watcher
+from turnwire.sessions.environment import Environment
+from turnwire.sessions.faults import store_faults
+from turnwire.sessions.loop import TurnLoop
+from turnwire.sessions.mailbox import Job, Mailbox
+from turnwire.sessions.projection import Projection
+from turnwire.sessions.snapshots import page_frame, session_frame, snapshot_frames
+from turnwire.store.base import Operation, SaveMessage, SessionRecord, StoredPage, preview_of
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.messages import AgentMessage, Message, UserMessage
+from turnwire_protocol.messages import Session as SessionFrame
+from turnwire_protocol.mutations import MessageMutation, Mutation
+
+T = TypeVar("T")
+Callback = Callable[[Mutation], None] | Callable[[Mutation], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """One Session while it is in memory. Made and run by the registry."""
+
+    def __init__(self, record: SessionRecord, environment: Environment) -> None:
+        self.env = environment
+        self.record = record
+        self.session_id = record.session_id
+        self.channel = Channel(record.session_id, environment.new_id("epoch"))
+        self.mailbox = Mailbox(environment.limits.pending_events)
+        self.projection: Projection | None = None
+        self.loop = TurnLoop(self)
+        self.nursery: trio.Nursery
+        self.pins = 0
+        """How many holders in this process want the Session to stay in memory."""
+        self._closed: Exception | None = None
+        self._pages: dict[tuple[int, Audience], StoredPage] = {}
+        self._snapshots: dict[tuple[int, Audience], SnapshotFrames] = {}
+
+    # ------------------------------------------------------------------------------------------------- the one task
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Owns the Session until it is cancelled by the registry."""
+        try:
+            async with trio.open_nursery() as self.nursery:
+                task_status.started()
+                while True:
+                    item = await self.mailbox.take()
+                    if isinstance(item, Job):
+                        await item.run()
+                    else:
+                        await self.loop.answer.handle_events(item)
+        finally:
+            self.close(RequestError("unavailable", "the session is being closed"))
+
+    async def do(self, action: Callable[[], Awaitable[T]]) -> T:
+        """Runs `action` in the Session's task and gives its result.
+
+        Raises what it raises, with `StoreUnavailable` as RequestError `unavailable`. A caller that is cancelled stops
+        waiting; the action runs all the same.
+        """
+        if self._closed is not None:
+            raise self._closed
+        job = Job(action)
+        self.mailbox.post(job)
+        with store_faults(self.session_id):
+            return await job.wait()
+
+    def close(self, error: Exception) -> None:
+        """From now on every job is answered with `error`. Idempotent."""
+        if self._closed is None:
+            self._closed = error
+        for job in self.mailbox.drain_jobs():
+            job.abandon(error)
+
+    @property
+    def idle(self) -> bool:
+        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job."""
+        return not (self.loop.busy or self.channel.watched or self.pins or not self.mailbox.empty)
+
+    # ------------------------------------------------------------------------------------- commit, then tell everyone
+
+    async def commit(self, operations: Sequence[Operation]) -> None:
+        """Stores all operations, then takes over what they change in the Session's row.
+
+        Raises StoreUnavailable; then nothing was stored and nothing has changed. Shielded: whether a commit that was
+        begun has happened must be known before anything else is decided (S9).
+        """
+        with trio.CancelScope(shield=True):
+            await self.env.store.commit(operations)
+        for operation in operations:
+            if isinstance(operation, SaveMessage):
+                self._count(operation.message)
+        self._pages.clear()
+
+    def _count(self, message: Message) -> None:
+        self.record = structs.replace(
+            self.record,
+            message_count=max(self.record.message_count, message.sequence),
+            preview=preview_of(message) or self.record.preview,
+            updated_at=max(self.record.updated_at, message.updated_at),
+        )
+
+    def publish(self, mutation: Mutation, *, internal: bool = False) -> None:
+        self._snapshots.clear()
+        self.channel.publish(mutation, internal=internal)
+
+    def publish_message(self, message: UserMessage | AgentMessage) -> None:
+        """The `message` Mutation of a Message that was just committed (S3, S4)."""
+        self.publish(
+            MessageMutation(
+                **self.envelope(),
+                type="user" if isinstance(message, UserMessage) else "agent",
+                message_id=message.message_id,
+                sequence=message.sequence,
+                revision=message.revision,
+                turn_id=message.turn_id,
+                message=message,
+            ),
+            internal=message.visibility == "internal",
+        )
+
+    def envelope(self) -> dict[str, Any]:
+        """The fields that every Mutation has (L2)."""
+        return {
+            "mutation_id": self.env.new_id("mut"),
+            "session_id": self.session_id,
+            "created_at": self.env.now(),
+        }
+
+    def new_projection(self, turn_id: str) -> Projection:
+        return Projection(
+            message_id=self.env.new_id("msg"),
+            session_id=self.session_id,
+            turn_id=turn_id,
+            sequence=self.record.message_count + 1,
+            created_at=self.env.now(),
+        )
+
+    # -------------------------------------------------------------------------------------------------- who watches
+
+    def frame(self) -> SessionFrame:
+        """The Session as clients see it now."""
+        return session_frame(self.record, executing=self.loop.executing)
+
+    async def join(self, watcher: Watcher, *, limit: int, include_internal: bool) -> None:
+        """Gives `watcher` a snapshot and, from that very point on, every Mutation (W4)."""
+
+        async def join() -> None:
+            audience: Audience = "all" if include_internal else "visible"
+            frames = await self._snapshot(limit, audience)
+            self.channel.add(watcher, audience)
+            watcher.joined(frames)
+
+        await self.do(join)
+
+    async def _snapshot(self, limit: int, audience: Audience) -> SnapshotFrames:
+        """Built once for each state, however many join at it."""
+        key = (limit, audience)
+        frames = self._snapshots.get(key)
+        if frames is not None:
+            return frames
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = await self.env.store.page(
+                self.session_id, before_sequence=None, limit=limit, include_internal=audience == "all"
+            )
+        frames = self._snapshots[key] = snapshot_frames(
+            session=self.frame(),
+            epoch=self.channel.epoch,
+            seq=self.channel.seq(audience),
+            page=page_frame(page, live=self._live_message()),
+            turn=self.loop.active_frame(),
+            queue=self.loop.queue_frame(),
+            part_bytes=self.env.limits.snapshot_part_bytes,
+        )
+        return frames
+
+    def _live_message(self) -> AgentMessage | None:
+        return None if self.projection is None else self.projection.message()
+
+    def subscribe(self, callback: Callback, *, include_internal: bool = False) -> Callable[[], None]:
+        """Calls `callback` with every Mutation from now on, in order; returns the idempotent unsubscribe (L1).
+
+        An async callback is awaited in a task of its own, one Mutation after the other. What a callback raises is
+        logged and reaches no one else. An async callback that falls more than `limits.callback_backlog`
+        Mutations behind is dropped, and that is logged as an error.
+        """
+        audience: Audience = "all" if include_internal else "visible"
+        if not inspect.iscoroutinefunction(callback):
+            return self.channel.subscribe(cast(Callable[[Mutation], None], callback), audience)
+        send, receive = trio.open_memory_channel[Mutation](self.env.limits.callback_backlog)
+
+        def enqueue(mutation: Mutation) -> None:
+            try:
+                send.send_nowait(mutation)
+            except trio.WouldBlock:
+                unsubscribe()
+                _log.error("an async subscriber of session %s fell behind and was dropped", self.session_id)
+
+        leave = self.channel.subscribe(enqueue, audience)
+
+        subscribed = True
+
+        def unsubscribe() -> None:
+            nonlocal subscribed
+            subscribed = False
+            leave()
+            send.close()
+
+        async def call_each() -> None:
+            async for mutation in receive:
+                if not subscribed:
+                    break
+                try:
+                    await callback(mutation)
+                except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
+                    _log.exception("a subscriber of session %s failed", self.session_id)
+
+        self.nursery.start_soon(call_each)
+        return unsubscribe

@@ -1,0 +1,48 @@
+"""Turns and model calls: what the loop keeps of them while they are unfinished. No decisions here (T1, T2)."""
+
+import trio
+from msgspec import Struct
+
+from turnwire.context.composer import HistoryBounds
+from turnwire.models.base import ModelError
+from turnwire.sessions.steps import Step
+from turnwire.store.base import TurnRecord
+from turnwire_protocol.mutations import TurnError, TurnStatus
+
+
+class TurnResult(Struct, frozen=True):
+    """How a Turn ended: the same as its `turn`/`finish` Mutation says (T2)."""
+
+    turn_id: str
+    status: TurnStatus
+    error: TurnError | None = None
+
+
+class Turn:
+    """A Turn that has not finished: queued while `started_at` is None, else running."""
+
+    def __init__(self, record: TurnRecord, message_id: str) -> None:
+        self.record = record
+        self.turn_id = record.turn_id
+        self.message_id = message_id
+        self.call: ModelCall | None = None
+        self.closing: tuple[TurnStatus, TurnError | None] | None = None
+        """How the Turn is to end, while the store cannot write its end."""
+        self.finished = trio.Event()
+        self.result: TurnResult
+
+
+class ModelCall:
+    """One attempt at one Step: the task that iterates the provider, and what came of it so far."""
+
+    def __init__(self, step: Step, history: HistoryBounds, delay_ms: int) -> None:
+        self.step = step
+        self.history = history
+        self.delay_ms = delay_ms
+        self.scope = trio.CancelScope()
+
+
+class CallEnded(Struct, frozen=True):
+    """The last event of every model call that was not cancelled: how it ended."""
+
+    error: ModelError | None

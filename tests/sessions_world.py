@@ -1,0 +1,155 @@
+"""Sessions on a memory store, a model that plays timelines, a virtual clock and seeded chance."""
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from msgspec import structs
+
+from turnwire.context.composer import Composer
+from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, ModelProvider, StepEnd
+from turnwire.models.timeline import Timeline, TimelineProvider
+from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire.sessions.environment import Environment, SessionLimits
+from turnwire.sessions.registry import Registry
+from turnwire.store.base import Store
+from turnwire.store.memory import MemoryStore, open_memory
+from turnwire_protocol.view import SessionView
+
+Map = dict[str, Any]
+
+
+def text_answer(*deltas: str, every: float = 0.02) -> Timeline:
+    """A call that says these deltas, one after the other, and finishes."""
+    return [
+        (every, BlockStart(0, "text")),
+        *((every * (n + 1), BlockDelta(0, delta)) for n, delta in enumerate(deltas)),
+        (every * (len(deltas) + 1), BlockEnd(0)),
+        (every * (len(deltas) + 1), StepEnd(blocks=(0,))),
+    ]
+
+
+def failing(error: ModelError, *deltas: str) -> Timeline:
+    """A call that says these deltas and then fails."""
+    return [
+        (0.0, BlockStart(0, "text")),
+        *((0.01 * (n + 1), BlockDelta(0, delta)) for n, delta in enumerate(deltas)),
+        (0.01 * (len(deltas) + 1), error),
+    ]
+
+
+class ViewWatcher:
+    """A client that follows the rules, without a wire between: its view takes the frames as JSON."""
+
+    def __init__(self, session_id: str) -> None:
+        self.view = SessionView(session_id)
+        self.effects: list[str] = []
+        self.frames: list[Map] = []
+        self.ended_with: EndReason | None = None
+        self.restarts = 0
+
+    def joined(self, snapshot: SnapshotFrames) -> None:
+        for data in snapshot.encoded("json"):
+            self._receive(data)
+
+    def published(self, item: Published) -> None:
+        self._receive(item.encoded("json"))
+
+    def restarted(self, session_id: str) -> None:
+        self.restarts += 1
+
+    def ended(self, session_id: str, reason: EndReason) -> None:
+        self.ended_with = reason
+
+    def _receive(self, data: bytes) -> None:
+        frame = msgspec.json.decode(data)
+        self.frames.append(frame)
+        self.effects.append(self.view.receive(frame))
+
+    def mutations(self, variant: str | None = None) -> list[Map]:
+        return [
+            frame
+            for frame in self.frames
+            if frame["op"] == "mutation" and (variant is None or frame["variant"] == variant)
+        ]
+
+
+class World:
+    """One registry on one store, as tests see it."""
+
+    def __init__(self, registry: Registry, environment: Environment, nursery: trio.Nursery) -> None:
+        self.registry = registry
+        self.env = environment
+        self.nursery = nursery
+
+    @property
+    def store(self) -> Store:
+        return self.env.store
+
+    async def session(self, session_id: str = "s1") -> str:
+        return (await self.registry.create(session_id=session_id)).session_id
+
+    async def watch(self, session_id: str = "s1", **options: Any) -> ViewWatcher:
+        watcher = ViewWatcher(session_id)
+        await self.registry.join(session_id, watcher, **options)
+        return watcher
+
+    async def stored(self, session_id: str = "s1", *, include_internal: bool = False) -> list[Map]:
+        """The newest Messages as SQLite (or its like) holds them."""
+        page = await self.store.page(session_id, before_sequence=None, limit=200, include_internal=include_internal)
+        return [msgspec.json.decode(item.json.text) for item in page.items]
+
+
+_runs = count(1)
+"""Each world is a process of its own as far as ids go."""
+
+MakeWorld = Callable[..., Any]
+
+
+@asynccontextmanager
+async def open_world(
+    provider: ModelProvider, *, store: Store | None = None, limits: SessionLimits | None = None, **changes: Any
+) -> AsyncIterator[World]:
+    """A recovered store and a running registry; everything ends with the block, as in a crash."""
+    async with open_memory() as own_store:
+        used: Store = own_store if store is None else store
+        ids, run = count(1), next(_runs)
+        environment = Environment(
+            store=used,
+            provider=provider,
+            composer=Composer(used),
+            now=lambda: 1_700_000_000_000 + round(trio.current_time() * 1000),
+            new_id=lambda prefix: f"{prefix}-{run}-{next(ids)}",
+            random=random.Random(7),
+            limits=limits or SessionLimits(),
+        )
+        if changes:
+            environment = structs.replace(environment, **changes)
+        await used.recover(environment.now())
+        registry = Registry(environment)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(registry.run)
+            yield World(registry, environment, nursery)
+            nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def memory_store() -> AsyncIterator[MemoryStore]:
+    async with open_memory() as store:
+        yield store
+
+
+@pytest.fixture
+def world() -> MakeWorld:
+    """`async with world(timeline, ...) as w:` opens a world whose model plays these timelines."""
+
+    def make(*calls: Timeline, **options: Any) -> Any:
+        provider = options.pop("provider", None) or TimelineProvider(*calls)
+        return open_world(provider, **options)
+
+    return make
