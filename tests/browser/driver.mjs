@@ -1,0 +1,73 @@
+// Drives headless Chromium for the Python tests: one JSON command a line on stdin, one JSON answer a line on stdout.
+// Commands name a tab; what a command does is said at its entry in `commands`. Nothing here waits by the clock.
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+
+const [executablePath, packageJson] = process.argv.slice(2);
+const { chromium } = createRequire(packageJson)("playwright-core");
+
+const browser = await chromium.launch({
+  executablePath,
+  headless: true,
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+});
+const context = await browser.newContext();
+const tabs = new Map();
+const faults = [];
+
+const commands = {
+  // Opens a tab at `url`; `options` as for a new context of its own (colorScheme, viewport), else all tabs share one.
+  async open({ tab, url, options }) {
+    const page = await (options ? await browser.newContext(options) : context).newPage();
+    page.on("pageerror", (error) => faults.push(`${tab}: ${error.message}`));
+    page.on("console", (message) => {
+      if (message.type() === "error") faults.push(`${tab}: ${message.text()}`);
+    });
+    tabs.set(tab, page);
+    await page.goto(url);
+  },
+  // The value of a JavaScript expression in the page.
+  evaluate: ({ tab, expression }) => tabs.get(tab).evaluate(expression),
+  // Resolves when the expression is true in the page.
+  async wait({ tab, expression, timeout_ms }) {
+    await tabs.get(tab).waitForFunction(expression, undefined, { timeout: timeout_ms });
+  },
+  fill: ({ tab, selector, text }) => tabs.get(tab).fill(selector, text),
+  click: ({ tab, selector }) => tabs.get(tab).click(selector),
+  press: ({ tab, selector, key }) => tabs.get(tab).press(selector, key),
+  async reload({ tab }) {
+    await tabs.get(tab).reload();
+  },
+  async screenshot({ tab, path }) {
+    await tabs.get(tab).screenshot({ path });
+  },
+  async close({ tab }) {
+    await tabs.get(tab).close();
+    tabs.delete(tab);
+  },
+  // Errors that pages threw or logged so far.
+  faults: async () => faults,
+};
+
+console.log(JSON.stringify({ ready: true }));
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, command, ...fields } = JSON.parse(line);
+  answer(id, commands[command](fields));
+}
+await browser.close();
+
+// Answers come when they are ready, not in the order of the commands: tabs work side by side.
+function answer(id, work) {
+  Promise.resolve(work).then(
+    (value) => console.log(JSON.stringify({ id, value: value ?? null })),
+    (error) => console.log(JSON.stringify({ id, error: String(error) })),
+  );
+}

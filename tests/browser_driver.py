@@ -1,0 +1,148 @@
+"""A real browser for tests: `browser()` starts headless Chromium and gives tabs that do what a person does."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import trio
+
+ROOT = Path(__file__).parent.parent
+DRIVER = ROOT / "tests" / "browser" / "driver.mjs"
+WAIT_MS = 90_000
+"""How long a page may take for what it must show. No test passes or fails by the time that something takes."""
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+class BrowserFault(Exception):
+    """A command to the browser failed: a script error, or something that never came."""
+
+
+class Browser:
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._ids = count(1)
+        self._answers: dict[int, Any] = {}
+        self._arrived: dict[int, trio.Event] = {}
+        self.ready = trio.Event()
+
+    async def read(self) -> None:
+        """Takes in answers until the browser has gone."""
+        assert self._process.stdout is not None
+        rest = b""
+        async for chunk in self._process.stdout:
+            *lines, rest = (rest + bytes(chunk)).split(b"\n")
+            for line in lines:
+                answer = json.loads(line)
+                if "ready" in answer:
+                    self.ready.set()
+                else:
+                    self._answers[answer["id"]] = answer
+                    self._arrived.pop(answer["id"]).set()
+
+    async def command(self, command: str, **fields: Any) -> Any:
+        """Raises BrowserFault."""
+        number = next(self._ids)
+        self._arrived[number] = arrived = trio.Event()
+        assert self._process.stdin is not None
+        line = json.dumps({"id": number, "command": command, **fields}) + "\n"
+        await self._process.stdin.send_all(line.encode())
+        await arrived.wait()
+        answer = self._answers.pop(number)
+        if "error" in answer:
+            raise BrowserFault(f"{command} {fields}: {answer['error']}")
+        return answer["value"]
+
+    async def open(self, name: str, url: str, **options: Any) -> "Tab":
+        """A new tab; with options (such as `viewport`, `colorScheme`) in a browser profile of its own."""
+        await self.command("open", tab=name, url=url, options=options or None)
+        return Tab(self, name)
+
+    async def faults(self) -> list[str]:
+        """Errors that any page has thrown or logged."""
+        found: list[str] = await self.command("faults")
+        return found
+
+
+class Tab:
+    """One tab with the chat page, used as a person would use it."""
+
+    def __init__(self, browser: Browser, name: str) -> None:
+        self._browser = browser
+        self.name = name
+
+    async def evaluate(self, expression: str) -> Any:
+        return await self._browser.command("evaluate", tab=self.name, expression=expression)
+
+    async def wait(self, expression: str) -> None:
+        """Until the JavaScript expression is true."""
+        await self._browser.command("wait", tab=self.name, expression=expression, timeout_ms=WAIT_MS)
+
+    async def reload(self) -> None:
+        await self._browser.command("reload", tab=self.name)
+
+    async def close(self) -> None:
+        await self._browser.command("close", tab=self.name)
+
+    async def click(self, selector: str) -> None:
+        await self._browser.command("click", tab=self.name, selector=selector)
+
+    async def screenshot(self, path: Path) -> None:
+        await self._browser.command("screenshot", tab=self.name, path=str(path))
+
+    async def say(self, text: str) -> None:
+        """Types into the composer and presses Enter."""
+        await self.wait("document.querySelector('textarea') !== null && !document.querySelector('textarea').disabled")
+        await self._browser.command("fill", tab=self.name, selector="textarea", text=text)
+        await self._browser.command("press", tab=self.name, selector="textarea", key="Enter")
+
+    async def messages(self) -> list[dict[str, Any]]:
+        """Every Message in the page, in order: id, role, state, and the source and shown text of its text Parts."""
+        found: list[dict[str, Any]] = await self.evaluate(MESSAGES)
+        return found
+
+
+MESSAGES = """
+[...document.querySelectorAll('[data-message-id]')].map((message) => ({
+  message_id: message.dataset.messageId,
+  role: message.dataset.role,
+  state: message.dataset.state ?? null,
+  texts: [...message.querySelectorAll('[data-part-id]')]
+    .filter((part) => part.turnwireText !== undefined)
+    .map((part) => ({ part_id: part.dataset.partId, text: part.turnwireText, shown: part.textContent })),
+  all: message.textContent,
+}))
+"""
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Browser]:
+    """Headless Chromium, closed at the end of the block."""
+    assert CHROMIUM is not None, "Chromium is not installed: apt-get install chromium"
+    process = await trio.lowlevel.open_process(
+        ["node", str(DRIVER), CHROMIUM, str(ROOT / "clients" / "js" / "package.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    async with trio.open_nursery() as nursery:
+        driver = Browser(process)
+        nursery.start_soon(driver.read)
+        try:
+            with trio.fail_after(60):
+                await driver.ready.wait()
+            yield driver
+        finally:
+            assert process.stdin is not None
+            with trio.CancelScope(shield=True):
+                await process.stdin.aclose()
+                with trio.move_on_after(10):
+                    await process.wait()
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            nursery.cancel_scope.cancel()
