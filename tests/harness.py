@@ -219,14 +219,16 @@ async def wire_client(
 ) -> AsyncIterator[WireClient]:
     """A connected client that has said `hello`."""
     subprotocol = Subprotocol(SUBPROTOCOL_JSON if format == "json" else SUBPROTOCOL_MSGPACK)
-    async with connect(url, subprotocols=[subprotocol], max_size=2**24, **options) as socket:
-        async with trio.open_nursery() as nursery:
-            client = WireClient(socket, format, nursery)
-            nursery.start_soon(client.run)
-            if hello:
-                await client.request("hello", client="turnwire-tests/1")
-            yield client
-            nursery.cancel_scope.cancel()
+    async with (
+        connect(url, subprotocols=[subprotocol], max_size=2**24, **options) as socket,
+        trio.open_nursery() as nursery,
+    ):
+        client = WireClient(socket, format, nursery)
+        nursery.start_soon(client.run)
+        if hello:
+            await client.request("hello", client="turnwire-tests/1")
+        yield client
+        nursery.cancel_scope.cancel()
 
 
 def texts(message: Map) -> str:
