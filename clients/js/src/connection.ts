@@ -7,8 +7,9 @@
 
 import type { Codec } from "./codec.ts";
 import type { Clock, SocketConstructor, SocketLike, TimerId, WakeSource } from "./environment.ts";
-import { closed, lost, notConnected, timedOut, TurnwireError } from "./errors.ts";
+import { closed, notConnected, TurnwireError } from "./errors.ts";
 import type { ErrorFrame, Fields, RequestOp, Result, ServerFrame, UnknownFrame, Welcome } from "./frames.ts";
+import { PendingRequests } from "./pending.ts";
 import { ReconnectPolicy } from "./reconnect.ts";
 
 /**
@@ -55,7 +56,6 @@ export interface ConnectionObserver {
 
 /** From `new WebSocket` to `welcome`; the server itself waits 10 s for `hello`. */
 export const OPEN_TIMEOUT_MS = 10_000;
-export const REQUEST_TIMEOUT_MS = 30_000;
 /** How long a connection that is doubted may keep silent after a `ping`. */
 export const PROBE_TIMEOUT_MS = 5_000;
 export const MISSED_TICKS = 3;
@@ -66,12 +66,6 @@ const LOST = 1006;
 const BAD_FRAME = 4400;
 const HELLO_CLOSE_CODES: Readonly<Record<string, number>> = { unauthenticated: 4401, forbidden: 4403 };
 
-interface Pending {
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: TurnwireError) => void;
-  readonly timer: TimerId;
-}
-
 /** One WebSocket from its making to its end. Handlers that find another attempt in its place do nothing (R9). */
 interface Attempt {
   socket?: SocketLike;
@@ -80,7 +74,7 @@ interface Attempt {
   /** Open timeout, then the watch for missed ticks. */
   timer?: TimerId;
   probe?: TimerId | undefined;
-  readonly pending: Map<number, Pending>;
+  readonly pending: PendingRequests;
 }
 
 export class Connection {
@@ -155,7 +149,7 @@ export class Connection {
 
   #open(): void {
     const { clock } = this.#options;
-    const attempt: Attempt = { lastFrameAt: clock.now(), pending: new Map() };
+    const attempt: Attempt = { lastFrameAt: clock.now(), pending: new PendingRequests(clock) };
     this.#attempt = attempt;
     attempt.timer = clock.setTimeout(
       () => this.#lose(attempt, LOST, "no connection in time"),
@@ -206,14 +200,12 @@ export class Connection {
     attempt.lastFrameAt = clock.now();
     clock.clearTimeout(attempt.probe);
     attempt.probe = undefined;
-    let frame: ServerFrame | UnknownFrame;
     try {
-      frame = codec.decode(data);
+      this.#dispatch(attempt, codec.decode(data) as ServerFrame);
     } catch (error) {
+      // After a frame that nobody understands the state here is not to be trusted; a new connection brings a new one.
       this.#lose(attempt, LOST, `bad frame from the server: ${String(error)}`);
-      return;
     }
-    this.#dispatch(attempt, frame as ServerFrame);
   }
 
   #dispatch(attempt: Attempt, frame: ServerFrame): void {
@@ -222,7 +214,7 @@ export class Connection {
         this.#welcomed(attempt, frame);
         break;
       case "result":
-        this.#settle(attempt, frame.id)?.resolve(frame.result);
+        attempt.pending.resolve(frame.id, frame.result);
         break;
       case "error":
         this.#refused(attempt, frame);
@@ -244,15 +236,14 @@ export class Connection {
     this.#policy.connected(clock.now());
     clock.clearTimeout(attempt.timer);
     this.#watchTicks(attempt, welcome.tick_ms * MISSED_TICKS);
-    this.#settle(attempt, welcome.id)?.resolve(welcome);
+    attempt.pending.resolve(welcome.id, welcome);
     this.#setState({ status: "connected" });
   }
 
   #refused(attempt: Attempt, frame: ErrorFrame): void {
     const error = TurnwireError.of(frame);
-    const pending = frame.id === undefined ? undefined : this.#settle(attempt, frame.id);
-    if (pending) pending.reject(error);
-    else this.#observer.onFrame(frame); // of no request, or of one that has timed out
+    // What belongs to no request, or to one that has timed out, is the observer's.
+    if (!attempt.pending.reject(frame.id, error)) this.#observer.onFrame(frame);
   }
 
   /** Looks again when the silence so far could first become too long, instead of a timer for each frame. */
@@ -266,7 +257,7 @@ export class Connection {
   // ------------------------------------------------------------------------------------------------- requests
 
   #ask(attempt: Attempt, op: string, fields: object): Promise<unknown> {
-    const { clock, codec } = this.#options;
+    const { codec } = this.#options;
     const id = ++this.#lastId;
     const data = codec.encode({ op, id, ...fields });
     const bound = attempt.welcome?.limits.max_request;
@@ -274,26 +265,12 @@ export class Connection {
       const message = `the request has ${sizeOf(data)} bytes, the server takes ${bound}`;
       return Promise.reject(new TurnwireError("too_large", message, { retryable: false }));
     }
-    return new Promise((resolve, reject) => {
-      const timer = clock.setTimeout(() => {
-        attempt.pending.delete(id);
-        reject(timedOut(op));
-      }, REQUEST_TIMEOUT_MS);
-      attempt.pending.set(id, { resolve, reject, timer });
-      attempt.socket?.send(data);
-    });
+    attempt.socket?.send(data);
+    return attempt.pending.add(id, op);
   }
 
   #transmit(attempt: Attempt, frame: object): void {
     attempt.socket?.send(this.#options.codec.encode(frame));
-  }
-
-  #settle(attempt: Attempt, id: number): Pending | undefined {
-    const pending = attempt.pending.get(id);
-    if (!pending) return undefined;
-    attempt.pending.delete(id);
-    this.#options.clock.clearTimeout(pending.timer);
-    return pending;
   }
 
   // ---------------------------------------------------------------------------------------------------- losing
@@ -329,10 +306,7 @@ export class Connection {
     clock.clearTimeout(attempt.timer);
     clock.clearTimeout(attempt.probe);
     attempt.socket?.close(closable(code), reason.slice(0, 30));
-    for (const { reject, timer } of attempt.pending.values()) {
-      clock.clearTimeout(timer);
-      reject(lost());
-    }
+    attempt.pending.loseAll();
   }
 
   #stop(code: number, reason: string): void {

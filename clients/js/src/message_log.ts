@@ -6,6 +6,7 @@
  * the text is laid out flat once, by whoever reads it.
  */
 
+import { isSame } from "./same.ts";
 import type { Message, Part } from "./types.ts";
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -72,18 +73,35 @@ export class MessageLog {
     return true;
   }
 
-  /** Puts `items` in the place of everything at or above `start`; a Message held at a greater revision stays. */
-  replaceFrom(start: number, items: readonly Message[]): void {
-    const place = this.#placeOf(start);
-    const old = new Map(this.#entries.splice(place).map((entry) => [entry.message.message_id, entry]));
-    for (const id of old.keys()) this.#byId.delete(id);
-    this.#shown = undefined;
+  /**
+   * Puts `items` in the place of everything at or above the first of them. Gives the Messages that stay as they are
+   * held because they are ahead of the item.
+   */
+  replaceFrom(start: number, items: readonly Message[]): readonly Message[] {
+    const old = new Map(this.#cut(this.#placeOf(start)).map((entry) => [entry.message.message_id, entry]));
+    const ahead: Entry[] = [];
     for (const message of items) {
       const held = old.get(message.message_id);
-      // At an equal revision the content is the same, and keeping the object spares readers a change.
-      if (held && held.revision >= message.revision) this.#restore(held);
-      else this.store(message);
+      if (!held || !this.#keep(held, message)) this.store(message);
+      else if (held.revision > message.revision) ahead.push(held);
     }
+    return ahead.map(show);
+  }
+
+  #cut(place: number): Entry[] {
+    this.#shown = undefined;
+    const cut = this.#entries.splice(place);
+    for (const { message } of cut) this.#byId.delete(message.message_id);
+    return cut;
+  }
+
+  /** Puts a Message back that is ahead of `message`, or the same: readers then see that nothing changed. */
+  #keep(held: Entry, message: Message): boolean {
+    const same = held.revision === message.revision && isSame(show(held), message);
+    if (held.revision <= message.revision && !same) return false;
+    this.#entries.splice(this.#placeOf(held.message.sequence), 0, held);
+    this.#byId.set(held.message.message_id, held);
+    return true;
   }
 
   /** Replaces the Part with this `part_id`, or inserts it by its `sequence`. */
@@ -97,12 +115,21 @@ export class MessageLog {
     entry.parts = parts;
   }
 
-  /** Appends to a Part's text; says whether the Part is known. */
-  append(message_id: string, revision: number, part_id: string, field: TextField, delta: string): boolean {
+  /**
+   * Appends to a Part's text; says whether the Part is known. Without a `field` only the revision counts: a delta of
+   * a type that a newer server has (P2).
+   */
+  append(
+    message_id: string,
+    revision: number,
+    part_id: string,
+    field: TextField | undefined,
+    delta: string,
+  ): boolean {
     const known = this.#byId.get(message_id);
     const growing = known?.growing.get(part_id) ?? (known && grow(known, part_id));
     if (!growing) return false;
-    growing[field] = (growing[field] ?? "") + delta;
+    if (field) growing[field] = (growing[field] ?? "") + delta;
     this.#change(message_id, revision);
     return true;
   }
@@ -114,11 +141,6 @@ export class MessageLog {
     entry.shown = undefined;
     this.#shown = undefined;
     return entry;
-  }
-
-  #restore(entry: Entry): void {
-    this.#entries.splice(this.#placeOf(entry.message.sequence), 0, entry);
-    this.#byId.set(entry.message.message_id, entry);
   }
 
   /** Where a Message with this sequence belongs; nearly always at the end. */

@@ -121,10 +121,7 @@ export class SessionHandle {
       before_sequence,
       ...(limit !== undefined && { limit }),
     });
-    // After a snapshot that left the older Messages out this page would stand before a hole.
-    if (view !== this.#view || view.state.next_before_sequence !== before_sequence) return false;
-    view.addPage(page);
-    return page.items.length > 0;
+    return view.addPage(page, before_sequence) === "applied" && page.items.length > 0;
   }
 
   // ------------------------------------------------------------------------------------------- for the client

@@ -6,7 +6,9 @@
  * between two looks costs one copy of what changed.
  */
 
+import { SnapshotCollector } from "./collector.ts";
 import type { SessionFrame, Snapshot } from "./frames.ts";
+import { takeMessage, takePart } from "./interactions.ts";
 import { MessageLog } from "./message_log.ts";
 import type {
   ActiveTurn,
@@ -15,7 +17,6 @@ import type {
   MessageMutation,
   Mutation,
   Page,
-  Part,
   PartMutation,
   PendingInteraction,
   QueuedPrompt,
@@ -32,7 +33,8 @@ export interface ViewState {
   readonly status: ViewStatus;
   readonly reason?: string;
   readonly epoch?: string;
-  readonly seq?: number;
+  /** 0 before the first snapshot. */
+  readonly seq: number;
   readonly session?: Session;
   readonly messages: readonly Message[];
   readonly turn?: ActiveTurn;
@@ -45,6 +47,13 @@ export interface ViewState {
 
 /** Mutations kept while no state is there to apply them to. */
 export const MAX_BUFFERED = 10_000;
+
+/** Which field of its Part a `delta` of this type appends to. */
+const GROWING_FIELDS: ReadonlyMap<string, "text" | "input_text"> = new Map([
+  ["text", "text"],
+  ["reasoning", "text"],
+  ["tool_input", "input_text"],
+]);
 
 export class SessionView {
   readonly session_id: string;
@@ -61,8 +70,7 @@ export class SessionView {
   #nextBefore: number | undefined;
   readonly #log = new MessageLog();
 
-  /** Frames of a snapshot that comes in several parts. */
-  #collected: Snapshot[] = [];
+  readonly #collector = new SnapshotCollector();
   #buffer: Mutation[] = [];
   #state: ViewState | undefined;
 
@@ -105,76 +113,82 @@ export class SessionView {
     if (this.#status === "live" || this.#status === "resyncing") this.#setStatus("stale");
   }
 
-  /** Takes the result of a `messages` request in. */
-  addPage(page: Page): void {
-    const first = this.#log.first;
-    const start = page.start_sequence;
-    if (first === undefined || (start !== undefined && start < first)) {
-      this.#hasMore = page.has_more;
-      this.#nextBefore = page.next_before_sequence;
+  /**
+   * Takes in the result of a `messages` request that was sent with this `before_sequence` (M3). What lies above the
+   * newest Message held is left to the Mutations that bring it, with its Turn and its place in the queue.
+   */
+  addPage(page: Page, before_sequence?: number): Effect {
+    const newest = this.#log.last;
+    const cursor = this.#nextBefore;
+    const hole = cursor !== undefined && before_sequence !== undefined && before_sequence < cursor;
+    if (this.#status === "loading" || this.#status === "error" || newest === undefined || hole)
+      return "ignored";
+    for (const message of page.items) {
+      if (message.sequence > newest) continue;
+      const known = this.#log.revisionOf(message.message_id) !== undefined;
+      if (this.#log.store(message) && known) this.#takeInteractions(message);
     }
-    for (const message of page.items) this.#log.store(message);
+    if (cursor !== undefined && (page.start_sequence ?? 0) < cursor) this.#setCursor(page);
     this.#total = Math.max(this.#total, page.total);
     this.#changed();
+    return "applied";
   }
 
   // ------------------------------------------------------------------------------------------------ snapshots
 
   #snapshot(frame: Snapshot): Effect {
     if (this.#status === "live" && frame.epoch === this.#epoch && frame.seq < this.#seq) {
-      this.#collected = [];
+      this.#collector.clear();
       return "ignored";
     }
-    const before = this.#collected.at(-1);
-    if (frame.part === 1) this.#collected = [frame];
-    else if (before && continues(frame, before)) this.#collected.push(frame);
-    else {
-      this.#collected = [];
-      return "ignored";
-    }
-    if (frame.part < frame.parts) return "buffered";
-    const parts = this.#collected;
-    this.#collected = [];
-    return this.#replace(frame, joinPages(parts.map((part) => part.page)));
-  }
-
-  #replace(frame: Snapshot, page: Page): Effect {
-    this.#mergePage(frame.epoch === this.#epoch, page);
-    this.#epoch = frame.epoch;
-    this.#seq = frame.seq;
-    this.#session = frame.session;
-    this.#turn = frame.turn;
-    this.#queue = frame.queue;
-    this.#interactions = frame.interactions;
-    this.#total = page.total;
-    this.#setStatus("live");
+    const whole = this.#collector.add(frame);
+    if (whole === "buffered" || whole === "ignored") return whole;
+    this.#take(whole);
     return this.#replay();
   }
 
-  #mergePage(sameEpoch: boolean, page: Page): void {
-    const start = page.start_sequence;
-    const last = this.#log.last;
-    if (sameEpoch && start !== undefined && last !== undefined && last >= start) {
-      const first = this.#log.first;
-      this.#log.replaceFrom(start, page.items);
-      if (first !== undefined && first < start) return; // what lies below is still known, has_more with it
-    } else {
-      this.#log.clear();
-      for (const message of page.items) this.#log.store(message);
-    }
-    this.#hasMore = page.has_more;
-    this.#nextBefore = page.next_before_sequence;
+  #take(snapshot: Snapshot): void {
+    const { epoch, seq, session, page, turn, queue, interactions } = snapshot;
+    const ahead = epoch === this.#epoch ? this.#mergeNewest(page) : this.#replace(page);
+    this.#epoch = epoch;
+    this.#seq = seq;
+    this.#session = session;
+    this.#turn = turn;
+    this.#queue = queue;
+    this.#interactions = interactions;
+    this.#total = page.total;
+    for (const message of ahead) this.#takeInteractions(message);
+    this.#setStatus("live");
   }
 
+  #replace(page: Page): readonly Message[] {
+    this.#log.clear();
+    for (const message of page.items) this.#log.store(message);
+    this.#setCursor(page);
+    return [];
+  }
+
+  /** Puts the page in the place of what it covers; gives the Messages that stay because they are ahead of it. */
+  #mergeNewest(page: Page): readonly Message[] {
+    const start = page.items[0]?.sequence;
+    const { first, last } = this.#log;
+    // Between what is held and a page wholly above it there may be a hole.
+    if (start === undefined || first === undefined || last === undefined || last < start) {
+      return this.#replace(page);
+    }
+    const ahead = this.#log.replaceFrom(start, page.items);
+    const cursor = this.#nextBefore;
+    const goesDeeper = first < start && (cursor === undefined || cursor < start);
+    if (!goesDeeper) this.#setCursor(page);
+    return ahead;
+  }
+
+  /** Applies what came while there was no state; what lies behind a gap is buffered again. */
   #replay(): Effect {
     const buffered = this.#buffer;
     this.#buffer = [];
-    const snapshotSeq = this.#seq;
     let effect: Effect = "applied";
-    for (const mutation of buffered) {
-      if (mutation.epoch === this.#epoch && mutation.seq <= snapshotSeq) continue;
-      if (this.#mutation(mutation) === "reload") effect = "reload";
-    }
+    for (const mutation of buffered) if (this.#mutation(mutation) === "reload") effect = "reload";
     return effect;
   }
 
@@ -219,37 +233,32 @@ export class SessionView {
     }
   }
 
-  #applyMessage({ message }: MessageMutation): Effect {
-    const known = this.#log.revisionOf(message.message_id) !== undefined;
-    const last = this.#log.last;
+  #applyMessage({ message, type, turn_id }: MessageMutation): Effect {
+    const { message_id, sequence } = message;
+    const known = this.#log.revisionOf(message_id) !== undefined;
     if (!this.#log.store(message)) return "ignored";
-    if (!known) {
-      if (last === undefined || message.sequence > last) this.#total += 1;
-      this.#enqueue(message);
+    this.#takeInteractions(message);
+    this.#total = Math.max(this.#total, sequence); // sequences have no holes (M5)
+    if (!known && type === "user" && turn_id !== undefined && turn_id !== this.#turn?.turn_id) {
+      this.#queue = [...this.#queue, { turn_id, message_id }];
     }
-    for (const part of message.parts) this.#takeInteraction(message.message_id, part);
     return "applied";
-  }
-
-  #enqueue({ role, turn_id, message_id }: Message): void {
-    if (role !== "user" || turn_id === undefined || turn_id === this.#turn?.turn_id) return;
-    this.#queue = [...this.#queue, { turn_id, message_id }];
   }
 
   #applyPart(mutation: PartMutation): Effect {
     const order = this.#order(mutation);
     if (order !== "applied") return order;
     this.#log.putPart(mutation.message_id, mutation.revision, mutation.part);
-    this.#takeInteraction(mutation.message_id, mutation.part);
+    this.#interactions = takePart(this.#interactions, mutation.message_id, mutation.part);
     return "applied";
   }
 
   #applyDelta(mutation: DeltaMutation): Effect {
     const order = this.#order(mutation);
     if (order !== "applied") return order;
-    const field = mutation.type === "tool_input" ? "input_text" : "text";
-    const { message_id, revision, part_id, delta } = mutation;
-    return this.#log.append(message_id, revision, part_id, field, delta) ? "applied" : "reload";
+    const { type, message_id, revision, part_id, delta } = mutation;
+    const known = this.#log.append(message_id, revision, part_id, GROWING_FIELDS.get(type), delta);
+    return known ? "applied" : "reload";
   }
 
   /** Whether a `part` or `delta` is the next change of its Message. */
@@ -268,18 +277,8 @@ export class SessionView {
     }
   }
 
-  #takeInteraction(message_id: string, part: Part): void {
-    if (part.type !== "interaction") return;
-    const { interaction_id, interaction_type, tool_call_id, part_id, revision, request } = part;
-    const others = this.#interactions.filter((other) => other.interaction_id !== interaction_id);
-    if (part.status !== "pending") {
-      if (others.length < this.#interactions.length) this.#interactions = others;
-      return;
-    }
-    this.#interactions = [
-      ...others,
-      { interaction_id, interaction_type, tool_call_id, message_id, part_id, revision, request },
-    ];
+  #takeInteractions(message: Message): void {
+    this.#interactions = takeMessage(this.#interactions, message);
   }
 
   // ---------------------------------------------------------------------------------------------------- state
@@ -297,8 +296,13 @@ export class SessionView {
   }
 
   #forgetFlow(): void {
-    this.#collected = [];
+    this.#collector.clear();
     this.#buffer = [];
+  }
+
+  #setCursor({ has_more, next_before_sequence }: Page): void {
+    this.#hasMore = has_more;
+    this.#nextBefore = next_before_sequence;
   }
 
   #setStatus(status: ViewStatus): void {
@@ -315,7 +319,8 @@ export class SessionView {
       session_id: this.session_id,
       status: this.#status,
       ...(this.#reason !== undefined && { reason: this.#reason }),
-      ...(this.#epoch !== undefined && { epoch: this.#epoch, seq: this.#seq }),
+      ...(this.#epoch !== undefined && { epoch: this.#epoch }),
+      seq: this.#seq,
       ...(this.#session && { session: this.#session }),
       messages: this.#log.messages,
       ...(this.#turn && { turn: this.#turn }),
@@ -326,23 +331,4 @@ export class SessionView {
       ...(this.#nextBefore !== undefined && { next_before_sequence: this.#nextBefore }),
     };
   }
-}
-
-function continues(frame: Snapshot, before: Snapshot): boolean {
-  return (
-    frame.epoch === before.epoch &&
-    frame.seq === before.seq &&
-    frame.parts === before.parts &&
-    frame.part === before.part + 1
-  );
-}
-
-/** The pages of a snapshot's parts as one, whichever way the server laid its Messages out over them. */
-function joinPages(pages: readonly Page[]): Page {
-  if (pages.length === 1 && pages[0]) return pages[0];
-  const items = pages.flatMap((page) => page.items).sort((a, b) => a.sequence - b.sequence);
-  const lowest = pages.reduce((low, page) =>
-    (page.start_sequence ?? Infinity) < (low.start_sequence ?? Infinity) ? page : low,
-  );
-  return { ...lowest, items };
 }

@@ -105,14 +105,16 @@ export class FakeSession {
     if (known) return { ...known.receipt, outcome: "duplicate" };
     const outcome = this.turn ? "queued" : "started";
     const turn_id = `${this.session_id}.t${++this.#turns}`;
-    const message = this.#add(
+    const message_id = this.#nextMessageId();
+    const idle = this.turn === undefined;
+    // A prompt waits until its Turn begins, be it only for the blink between two Mutations.
+    this.queue = [...this.queue, { turn_id, message_id }];
+    const { sequence } = this.#add(
       "user",
       turn_id,
       parts.map((part) => this.#part(part)),
     );
-    if (this.turn) this.queue = [...this.queue, { turn_id, message_id: message.message_id }];
-    else this.start(turn_id);
-    const { message_id, sequence } = message;
+    if (idle) this.start(turn_id);
     const receipt: Receipt = { outcome, turn_id, message_id, sequence };
     this.receipts.set(client_request_id, { body, receipt });
     return receipt;
@@ -182,11 +184,15 @@ export class FakeSession {
     this.publish({ variant: "session", type: "title", title });
   }
 
+  #nextMessageId(): string {
+    return `${this.session_id}.m${this.messages.length + 1}`;
+  }
+
   #add(role: "user" | "agent", turn_id: string | undefined, parts: readonly Part[]): Message {
     const sequence = this.messages.length + 1;
     this.updated_at = this.#now();
     const message: Message = {
-      message_id: `${this.session_id}.m${sequence}`,
+      message_id: this.#nextMessageId(),
       session_id: this.session_id,
       ...(turn_id !== undefined && { turn_id }),
       sequence,
@@ -204,8 +210,9 @@ export class FakeSession {
   }
 
   #publishMessage(message: Message): void {
-    const { message_id, sequence, revision, role } = message;
-    this.publish({ variant: "message", type: role, message_id, sequence, revision, message });
+    const { message_id, sequence, revision, role, turn_id } = message;
+    const turn = turn_id === undefined ? {} : { turn_id };
+    this.publish({ variant: "message", type: role, message_id, sequence, revision, ...turn, message });
   }
 
   #message(message_id: string): Message {

@@ -97,6 +97,7 @@ export const messageMutation = (seq: number, item: Message): MessageMutation => 
   message_id: item.message_id,
   sequence: item.sequence,
   revision: item.revision,
+  ...(item.turn_id !== undefined && { turn_id: item.turn_id }),
   message: item,
 });
 
