@@ -170,7 +170,7 @@ describe("the rest of the Session", () => {
 });
 
 test(
-  "Z2 100,000 deltas into one Part are linear, also when somebody looks at each frame",
+  "Z2 deltas into one Part cost the same however long it is, also when somebody looks at each frame",
   { timeout: 60_000 },
   () => {
     // Milliseconds of this process's CPU: on a busy machine the clock on the wall says little.
@@ -187,8 +187,8 @@ test(
       return user + system;
     };
     const fastest = (count: number): number => Math.min(run(count), run(count), run(count));
-    run(50_000);
-    // Quadratic would be 4; what is between 2 and 3 is noise.
-    expect(fastest(100_000) / fastest(50_000)).toBeLessThan(3);
+    run(100_000);
+    // Linear is 8 and quadratic is 64: far enough apart for a machine that does other things as well.
+    expect(fastest(800_000) / fastest(100_000)).toBeLessThan(24);
   },
 );
