@@ -1,0 +1,304 @@
+"""One client: `hello`, then requests in order, subscriptions, and the end (W3, W4, W8, W9).
+
+Two tasks at most. The reader always takes what websockets has, so that a pong is never stuck behind requests, and puts
+requests into a bounded queue. The worker exists only while there are requests, answers them one after the other, and
+begins none while the client leaves its answers unread. A lost connection ends neither a Turn nor the request that is
+being answered (T4).
+"""
+
+import logging
+from collections import deque
+from typing import Any, Final
+
+import trio
+from msgspec import Struct
+from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
+from websockets.trio.server import ServerConnection
+
+from turnwire.gateway.auth import Authenticator
+from turnwire.gateway.requests import Performer, Sessions, given
+from turnwire.gateway.settings import GatewaySettings
+from turnwire.gateway.stream import FrameStream
+from turnwire.gateway.subscription import Subscription
+from turnwire.gateway.wire import PING, TICKS, wire_frame
+from turnwire_protocol import frames
+from turnwire_protocol.codec import Format, decode_map, request_id_of, request_of
+from turnwire_protocol.codes import RequestError
+
+_log = logging.getLogger(__name__)
+
+_CLOSE_AFTER_HELLO: Final[dict[str, int]] = {"unauthenticated": 4401, "forbidden": 4403}
+"""How a connection is closed whose `hello` was refused with this error; 4400 for all others."""
+
+
+class Surroundings(Struct, frozen=True):
+    """What all connections of a gateway share. `server` is the name in `welcome`."""
+
+    sessions: Sessions
+    performer: Performer
+    authenticator: Authenticator
+    settings: GatewaySettings
+    server: str
+
+
+def format_of(subprotocol: str | None) -> Format:
+    """JSON unless MessagePack was negotiated (W2)."""
+    return "msgpack" if subprotocol == frames.SUBPROTOCOL_MSGPACK else "json"
+
+
+class Connection:
+    """Serves one open WebSocket; `run` lasts as long as the client is there."""
+
+    def __init__(self, socket: ServerConnection, stream: FrameStream, surroundings: Surroundings) -> None:
+        self.stream = stream
+        self.silent_ticks = 0
+        self._socket = socket
+        self._format: Format = format_of(socket.subprotocol)
+        self._around = surroundings
+        self._principal: frames.Principal | None = None
+        self._subscriptions: dict[str, Subscription] = {}
+        self._queue: deque[tuple[frames.Request, int]] = deque()
+        self._queued_bytes = 0
+        self._open_ids: set[int] = set()
+        self._working = False
+        self._over = False
+
+    async def run(self) -> None:
+        """Serves the client until it is gone; never raises for anything that a client does."""
+        self.stream.allowance = self._around.settings.hello_bytes
+        self.stream.on_excess = self._refuse_excess
+        try:
+            await self._open()
+            while True:
+                data = await self._socket.recv()
+                if not self.stream.outbox.closed:
+                    self._receive(data)
+        except ConnectionClosed:
+            _log.debug("a client has gone")
+        finally:
+            self._over = True
+            self._queue.clear()
+            for session_id, subscription in self._subscriptions.items():
+                self._around.sessions.leave(session_id, subscription)
+            self._subscriptions.clear()
+
+    def close(self, code: int, reason: str) -> None:
+        """Ends the connection with a close frame and without waiting; idempotent."""
+        protocol = self._socket.protocol
+        if protocol.state is State.OPEN:
+            protocol.fail(code, reason)
+            self.stream.finish(protocol.data_to_send())
+
+    def send(self, frame: Any) -> None:
+        """Sends a frame that belongs to no Session, ahead of all data."""
+        self.stream.feed(wire_frame(frame, self._format))
+
+    def tick(self, max_silent_ticks: int) -> None:
+        """Sends a tick and a ping, or gives up a client that has been silent for too long (W8).
+
+        A client that still has bytes to take is not silent: how long it may take none is the stream's business.
+        """
+        if self.stream.heard or not self.stream.outbox.idle:
+            self.silent_ticks = 0
+        elif self.silent_ticks >= max_silent_ticks:
+            _log.info("a client was silent for %d ticks and was given up", self.silent_ticks)
+            self.stream.abandon()
+            return
+        self.stream.heard = False
+        self.silent_ticks += 1
+        if self._principal is not None:
+            self.stream.outbox.add_tick(TICKS[self._format] + PING)
+            self.stream.pump()
+
+    # ------------------------------------------------------------------------------------------------------- opening
+
+    async def _open(self) -> None:
+        data: str | bytes | None = None
+        with trio.move_on_after(self._around.settings.hello_timeout_s):
+            data = await self._socket.recv()
+        self.stream.on_excess = None
+        if data is None:
+            self.close(4408, "no hello in time")
+        elif self._kind_is_right(data):
+            self._greet(data)
+
+    def _greet(self, data: str | bytes) -> None:
+        """Lets the client in, or says why not and closes."""
+        request_id: int | None = None
+        try:
+            value = decode_map(data, self._format)
+            request_id = request_id_of(value)
+            if value.get("op") != "hello":
+                raise RequestError("unauthenticated", "`hello` must be the first request")
+            self._welcome(request_of(value))
+        except RequestError as error:
+            self.send(error.frame(request_id))
+            self.close(_CLOSE_AFTER_HELLO.get(error.code, 4400), error.code)
+
+    def _welcome(self, hello: frames.Request) -> None:
+        assert isinstance(hello, frames.Hello)
+        version = given(hello.protocol, frames.PROTOCOL_VERSION)
+        if version != frames.PROTOCOL_VERSION:
+            raise RequestError(
+                "invalid_argument", f"protocol: this server speaks version {frames.PROTOCOL_VERSION}", field="protocol"
+            )
+        self._principal = self._around.authenticator.principal_of(hello)
+        settings = self._around.settings
+        self.send(
+            frames.Welcome(
+                id=hello.id,
+                protocol=frames.PROTOCOL_VERSION,
+                server=self._around.server,
+                limits=settings.limits(),
+                tick_ms=settings.tick_ms,
+                principal=self._principal,
+            )
+        )
+
+    def _refuse_excess(self) -> None:
+        self.close(1009, "too much before hello")
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def _kind_is_right(self, data: str | bytes) -> bool:
+        if isinstance(data, str) == (self._format == "json"):
+            return True
+        self.close(1003, "text frames for JSON, binary frames for MessagePack")
+        return False
+
+    def _receive(self, data: str | bytes) -> None:
+        """Queues a request, or answers at once why not."""
+        if not self._kind_is_right(data):
+            return
+        request_id: int | None = None
+        try:
+            value = decode_map(data, self._format)
+            request_id = request_id_of(value)
+            self._enqueue(request_of(value), len(data))
+        except RequestError as error:
+            self._refuse(error, request_id)
+
+    def _enqueue(self, request: frames.Request, size: int) -> None:
+        settings = self._around.settings
+        if request.id in self._open_ids:
+            raise RequestError("invalid_argument", "id: a request with this id is still open", field="id")
+        full = len(self._queue) >= settings.max_queued_requests
+        if full or (self._queue and self._queued_bytes + size > settings.max_queued_bytes):
+            raise RequestError("rate_limited", "too many requests wait for their answers")
+        self._open_ids.add(request.id)
+        self._queue.append((request, size))
+        self._queued_bytes += size
+        if not self._working:
+            self._working = True
+            self._socket.nursery.start_soon(self._work)
+
+    def _refuse(self, error: RequestError, request_id: int | None) -> None:
+        if self.stream.has_room:
+            self.send(error.frame(request_id))
+        else:
+            # It keeps sending and does not read: its refusals would grow without end.
+            self.close(4429, "too many requests")
+
+    # ------------------------------------------------------------------------------------------------------- working
+
+    async def _work(self) -> None:
+        try:
+            while self._queue:
+                await self.stream.wait_for_room()
+                if self._queue:
+                    request, size = self._queue.popleft()
+                    self._queued_bytes -= size
+                    await self._answer(request)
+                    self._open_ids.discard(request.id)
+        finally:
+            self._working = False
+
+    async def _answer(self, request: frames.Request) -> None:
+        try:
+            answer = await self._encoded_answer(request)
+        except RequestError as error:
+            answer = wire_frame(error.frame(request.id), self._format)
+        except Exception:  # noqa: BLE001 - W9: a fault of the server is logged, answered, and ends nothing else
+            _log.exception("request %r failed", request.__struct_config__.tag)
+            answer = wire_frame(RequestError("internal", "the server failed").frame(request.id), self._format)
+        if answer is not None:
+            self.stream.feed(answer)
+
+    async def _encoded_answer(self, request: frames.Request) -> bytes | None:
+        """None: the answer was given when the Session was joined."""
+        match request:
+            case frames.Ping():
+                result: Any = {}
+            case frames.Subscribe():
+                await self._subscribe(request)
+                return None
+            case frames.Reload():
+                await self._reload(request)
+                return None
+            case frames.Unsubscribe():
+                result = self._unsubscribe(request.session_id)
+            case frames.Hello():
+                raise RequestError("invalid_argument", "op: `hello` was said already", field="op")
+            case _:
+                assert self._principal is not None
+                result = await self._around.performer.perform(request, self._principal.id)
+        answer = wire_frame(frames.Result(request.id, result), self._format)
+        if len(answer) > self._around.settings.max_frame_bytes:
+            raise RequestError("too_large", "the answer is larger than max_frame; ask for less")
+        return answer
+
+    # -------------------------------------------------------------------------------------------------- subscriptions
+
+    async def _subscribe(self, request: frames.Subscribe) -> None:
+        session_id = request.session_id
+        settings = self._around.settings
+        known = self._standing(session_id)
+        if known is None and len(self._subscriptions) >= settings.max_subscriptions:
+            raise RequestError("conflict", f"a connection follows at most {settings.max_subscriptions} Sessions")
+        subscription = known or Subscription(session_id, self.stream, self._format, max_frame=settings.max_frame_bytes)
+        subscription.limit = self._around.performer.limit(request.limit)
+        subscription.include_internal = given(request.include_internal, False)
+        self._subscriptions[session_id] = subscription
+        try:
+            await self._join(subscription, request.id)
+        except RequestError:
+            if known is None:
+                self._subscriptions.pop(session_id, None)
+            raise
+
+    async def _reload(self, request: frames.Reload) -> None:
+        subscription = self._standing(request.session_id)
+        if subscription is None:
+            raise RequestError("not_found", "session_id: not subscribed", field="session_id")
+        await self._join(subscription, request.id)
+
+    async def _join(self, subscription: Subscription, request_id: int) -> None:
+        subscription.answering = request_id
+        try:
+            await self._around.sessions.join(
+                subscription.session_id,
+                subscription,
+                limit=subscription.limit,
+                include_internal=subscription.include_internal,
+            )
+        finally:
+            subscription.answering = None
+            if self._over:
+                # The client went while the Session was being read: what `run` has left was joined once more.
+                self._around.sessions.leave(subscription.session_id, subscription)
+
+    def _unsubscribe(self, session_id: str) -> dict[str, Any]:
+        subscription = self._subscriptions.pop(session_id, None)
+        if subscription is not None:
+            self._around.sessions.leave(session_id, subscription)
+            self.stream.outbox.end_session(session_id)
+        return {}
+
+    def _standing(self, session_id: str) -> Subscription | None:
+        """The subscription, unless the server has ended it."""
+        subscription = self._subscriptions.get(session_id)
+        if subscription is not None and subscription.ended_by_server:
+            del self._subscriptions[session_id]
+            return None
+        return subscription

@@ -1,0 +1,244 @@
+"""The outbox: which whole frame goes to one client next, and what is given up when the client is slow (W6). No I/O.
+
+Two lanes. The *control* lane holds answers, ticks and the bytes of the WebSocket protocol itself; it goes first, so
+that data starves none of them. The *data* lane holds what concerns Sessions in one order: Mutations, Snapshot parts,
+notices.
+The *head* is what is being written; it is finished before anything else, so frames never interleave on the wire.
+
+What is given up: when a Mutation does not fit into `outbox_bytes`, every Mutation of the data lane is dropped and each
+Session concerned is *lagged*: it gets one `reload` notice and no Mutations until its next snapshot. A snapshot that is
+under way goes on, and its notice follows the last part: a client that is slower than the stream still gets one whole
+snapshot after the other instead of beginnings only (R3, R4). Snapshot parts do not count against the bound, since
+they are few: one at a time enters the lane, when the lane has drained below `low_water_bytes`; the others wait as
+references to bytes that all clients share. So a Mutation that is published meanwhile goes in between, where the
+client buffers it.
+
+Held bytes are at most: the Mutations' bound, one Snapshot part, a head (another part, or `join_bytes`), what the owner
+lets into the control lane, and one short notice for each Session.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+
+class OutboxLimits(Struct, frozen=True):
+    """All in bytes. `join_bytes`: small frames are joined up to this size, to be written with one system call."""
+
+    outbox_bytes: int = 1024 * 1024
+    low_water_bytes: int = 64 * 1024
+    join_bytes: int = 64 * 1024
+
+
+class _Kind(Enum):
+    MUTATION = 1
+    SNAPSHOT = 2
+    NOTICE = 3
+
+
+_MUTATION: Final = _Kind.MUTATION
+_Entry: TypeAlias = tuple[_Kind, str, bytes]
+
+
+class Outbox:
+    """The frames that wait for one client. `reload_notice` makes the encoded notice for a lagged Session."""
+
+    __slots__ = (
+        "_control",
+        "_data",
+        "_data_bytes",
+        "_head",
+        "_lagged",
+        "_limits",
+        "_mutation_bytes",
+        "_part_queued",
+        "_reload_notice",
+        "_snapshots",
+        "_tick",
+        "closed",
+        "control_bytes",
+    )
+
+    def __init__(self, limits: OutboxLimits, reload_notice: Callable[[str], bytes]) -> None:
+        self._limits = limits
+        self._reload_notice = reload_notice
+        self._head: memoryview | None = None
+        self._control: deque[bytes] = deque()
+        self._data: deque[_Entry] = deque()
+        self._snapshots: dict[str, deque[bytes]] = {}
+        self._lagged: set[str] = set()
+        self._tick: bytes | None = None
+        self._data_bytes = 0
+        self._mutation_bytes = 0
+        self._part_queued = False
+        self.control_bytes = 0
+        """Bytes that wait in the control lane; the owner holds back what would make it grow."""
+        self.closed = False
+        """True after the last words: everything that is added from then on is dropped."""
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is being written and nothing waits."""
+        return self._head is None and not self._control and not self._data and not self._snapshots
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the head and of both lanes; parts of snapshots that have not entered yet are not counted."""
+        return self.control_bytes + self._data_bytes + (0 if self._head is None else len(self._head))
+
+    def is_lagged(self, session_id: str) -> bool:
+        """Mutations of this Session are being dropped until its next snapshot."""
+        return session_id in self._lagged
+
+    # ------------------------------------------------------------------------------------------------------ adding
+
+    def add_control(self, frame: bytes) -> None:
+        """Adds a frame that overtakes all data."""
+        if not self.closed:
+            self._control.append(frame)
+            self.control_bytes += len(frame)
+
+    def add_tick(self, frame: bytes) -> None:
+        """As `add_control`, unless the last tick is still waiting: a second one would say nothing new."""
+        if self._tick is None and not self.closed:
+            self._tick = frame
+            self.add_control(frame)
+
+    def add_mutation(self, session_id: str, frame: bytes) -> None:
+        """Adds a Mutation behind all data; drops it when its Session is lagged or becomes so now."""
+        if self.closed or session_id in self._lagged:
+            return
+        if self._mutation_bytes and self._mutation_bytes + len(frame) > self._limits.outbox_bytes:
+            self._overflow(session_id)
+            return
+        self._append(_MUTATION, session_id, frame)
+
+    def lose(self, session_id: str) -> None:
+        """A Mutation of this Session cannot be sent at all: the Session is lagged, the others are not touched."""
+        if not self.closed and session_id not in self._lagged:
+            self._keep(lambda kind, session: session != session_id or kind is not _MUTATION)
+            self._lag(session_id)
+
+    def begin_snapshot(self, session_id: str, parts: Iterable[bytes]) -> None:
+        """The Session's state in frames, from which its later Mutations go on: it is no longer lagged.
+
+        Parts and notices of an earlier snapshot that have not been begun are dropped; queued Mutations stay, since the
+        client may need them to reach the snapshot's `seq`, and drops them otherwise (W5).
+        """
+        if self.closed:
+            return
+        self._lagged.discard(session_id)
+        self._snapshots.pop(session_id, None)
+        self._keep(lambda kind, session: session != session_id or kind is _MUTATION)
+        waiting = deque(parts)
+        if waiting:
+            self._snapshots[session_id] = waiting
+
+    def end_session(self, session_id: str, notice: bytes | None = None) -> None:
+        """Drops all that waits for this Session, after which only `notice` is sent."""
+        self._lagged.discard(session_id)
+        self._snapshots.pop(session_id, None)
+        self._keep(lambda _, session: session != session_id)
+        if notice is not None and not self.closed:
+            self._append(_Kind.NOTICE, session_id, notice)
+
+    def close(self, last_words: bytes | None = None) -> None:
+        """Drops all data, lets the control lane end with `last_words`, and takes nothing more."""
+        if self.closed:
+            return
+        if last_words is not None:
+            self.add_control(last_words)
+        self.closed = True
+        self._snapshots.clear()
+        self._lagged.clear()
+        self._keep(lambda _kind, _session: False)
+
+    # ----------------------------------------------------------------------------------------------------- writing
+
+    def head(self) -> memoryview | None:
+        """The bytes to write next; the same until `wrote` says that they are gone. None: nothing waits."""
+        if self._head is None:
+            self._head = self._take()
+        return self._head
+
+    def begin(self, frame: bytes, written: int) -> None:
+        """The owner has written the start of a frame by itself while the outbox was idle: the rest is the head."""
+        self._head = memoryview(frame)[written:]
+
+    def wrote(self, count: int) -> None:
+        """The first `count` bytes of the head are gone."""
+        if self._head is not None:
+            self._head = self._head[count:] if count < len(self._head) else None
+
+    def _take(self) -> memoryview | None:
+        frames: list[bytes] = []
+        size = 0
+        room = self._limits.join_bytes
+        while self._control and (not frames or size + len(self._control[0]) <= room):
+            frame = self._control.popleft()
+            if frame is self._tick:
+                self._tick = None
+            frames.append(frame)
+            size += len(frame)
+            self.control_bytes -= len(frame)
+        self._refill()
+        while self._data and not self._control and (not frames or size + len(self._data[0][2]) <= room):
+            kind, session_id, frame = self._data.popleft()
+            self._forget(kind, session_id, frame)
+            frames.append(frame)
+            size += len(frame)
+        if not frames:
+            return None
+        return memoryview(frames[0] if len(frames) == 1 else b"".join(frames))
+
+    def _refill(self) -> None:
+        """Lets the next part of the oldest snapshot in, if the lane has drained."""
+        if self._part_queued or not self._snapshots or self._data_bytes > self._limits.low_water_bytes:
+            return
+        session_id, parts = next(iter(self._snapshots.items()))
+        self._append(_Kind.SNAPSHOT, session_id, parts.popleft())
+        if not parts:
+            del self._snapshots[session_id]
+            if session_id in self._lagged:
+                self._append(_Kind.NOTICE, session_id, self._reload_notice(session_id))
+
+    # --------------------------------------------------------------------------------------------------- giving up
+
+    def _overflow(self, session_id: str) -> None:
+        concerned = {session for kind, session, _ in self._data if kind is _MUTATION}
+        concerned.add(session_id)
+        self._keep(lambda kind, _: kind is not _MUTATION)
+        for session in sorted(concerned):
+            self._lag(session)
+
+    def _lag(self, session_id: str) -> None:
+        self._lagged.add(session_id)
+        if session_id not in self._snapshots:
+            self._append(_Kind.NOTICE, session_id, self._reload_notice(session_id))
+
+    def _keep(self, wanted: Callable[[_Kind, str], bool]) -> None:
+        kept = deque(entry for entry in self._data if wanted(entry[0], entry[1]))
+        if len(kept) == len(self._data):
+            return
+        self._data = kept
+        self._data_bytes = sum(len(frame) for _, _, frame in kept)
+        self._mutation_bytes = sum(len(frame) for kind, _, frame in kept if kind is _MUTATION)
+        self._part_queued = any(kind is _Kind.SNAPSHOT for kind, _, _ in kept)
+
+    def _append(self, kind: _Kind, session_id: str, frame: bytes) -> None:
+        self._data.append((kind, session_id, frame))
+        self._data_bytes += len(frame)
+        if kind is _MUTATION:
+            self._mutation_bytes += len(frame)
+        elif kind is _Kind.SNAPSHOT:
+            self._part_queued = True
+
+    def _forget(self, kind: _Kind, session_id: str, frame: bytes) -> None:
+        self._data_bytes -= len(frame)
+        if kind is _MUTATION:
+            self._mutation_bytes -= len(frame)
+        elif kind is _Kind.SNAPSHOT:
+            self._part_queued = False

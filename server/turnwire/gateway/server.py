@@ -1,0 +1,201 @@
+"""The gateway: listeners, all connections, the tick, and the orderly end (W8). Sessions know nothing of it.
+
+Nothing starts from a constructor: `serve` owns every task, and returns when it is cancelled or has been drained.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+import trio
+from websockets.exceptions import NegotiationError
+from websockets.http11 import Request, Response
+from websockets.server import ServerProtocol
+from websockets.trio.server import Server, ServerConnection, serve
+from websockets.typing import Subprotocol
+
+from turnwire.gateway.auth import Authenticator, Doorman
+from turnwire.gateway.connection import Connection, Surroundings, format_of
+from turnwire.gateway.http import Document, Site, plain
+from turnwire.gateway.outbox import Outbox, OutboxLimits
+from turnwire.gateway.requests import Performer, Sessions
+from turnwire.gateway.settings import GatewaySettings
+from turnwire.gateway.stream import FrameStream, StreamLimits
+from turnwire.gateway.wire import wire_frame
+from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, Draining, ReloadNotice
+
+TICKS_PER_STEP: Final = 200
+"""How many clients get their tick before other tasks have their turn."""
+
+
+class Gateway:
+    """Serves Sessions on the network.
+
+    `server` is the name told in `welcome`; `documents` are answered on plain HTTP by exact path; `problem` says why the
+    server is not ready, or None; `rng` spreads the retry hints.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        settings: GatewaySettings,
+        *,
+        authenticator: Authenticator,
+        server: str,
+        documents: Mapping[str, Document],
+        problem: Callable[[], str | None],
+        rng: random.Random,
+    ) -> None:
+        self._settings = settings
+        self._rng = rng
+        self._server = server
+        self._surroundings = Surroundings(
+            sessions=sessions,
+            performer=Performer(sessions, page=settings.page, max_page=settings.max_page),
+            authenticator=authenticator,
+            settings=settings,
+            server=server,
+        )
+        doorman = Doorman(settings.allowed_hosts, settings.allowed_origins)
+        self._site = Site(doorman, documents, lambda: "draining" if self._draining else problem())
+        self._connections: set[Connection] = set()
+        self._emptied = trio.Event()
+        self._draining = False
+        self._drained = trio.Event()
+
+    @property
+    def connection_count(self) -> int:
+        """Open WebSockets."""
+        return len(self._connections)
+
+    async def serve(
+        self,
+        *,
+        listeners: Sequence[trio.abc.Listener[Any]] | None = None,
+        task_status: trio.TaskStatus[list[tuple[str, int]]] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serves until cancelled, or until `drain` is done; reports the bound (host, port) of each listener.
+
+        Raises OSError when the address cannot be listened on.
+        """
+        settings = self._settings
+        if listeners is None:
+            listeners = await trio.open_tcp_listeners(settings.port, host=settings.host)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(
+                partial(
+                    serve,
+                    self._handle,
+                    listeners=cast(list[trio.SocketListener], list(listeners)),
+                    select_subprotocol=_select_subprotocol,
+                    compression=None,
+                    process_request=self._process_request,
+                    server_header=self._server,
+                    open_timeout=settings.open_timeout_s,
+                    ping_interval=None,  # the tick pings, in one task for all
+                    close_timeout=settings.close_timeout_s,
+                    max_size=settings.max_request_bytes,
+                    create_connection=cast(type[ServerConnection], self._connect),
+                )
+            )
+            nursery.start_soon(self._tick)
+            task_status.started([_address_of(listener) for listener in listeners])
+            await self._drained.wait()
+            nursery.cancel_scope.cancel()
+
+    def announce(self) -> None:
+        """Says that the server is about to restart: `draining` to every client, 503 to new ones. Idempotent.
+
+        Each client gets its own hint when to come back, so that they do not all come at once (R5).
+        """
+        if self._draining:
+            return
+        self._draining = True
+        for connection in self._connections:
+            connection.send(Draining(self._retry_after_ms()))
+
+    async def drain(self) -> None:
+        """Announces, closes every connection with 1012, waits `close_timeout_s` at most, and ends `serve` (W8)."""
+        self.announce()
+        for connection in self._connections:
+            connection.close(1012, "the server restarts")
+        with trio.move_on_after(self._settings.close_timeout_s):
+            while self._connections:
+                await self._emptied.wait()
+        for connection in self._connections:
+            connection.stream.abandon()
+        self._drained.set()
+
+    # -------------------------------------------------------------------------------------------------------- inside
+
+    def _retry_after_ms(self) -> int:
+        return self._settings.retry_after_ms + self._rng.randint(0, self._settings.retry_spread_ms)
+
+    async def _tick(self) -> None:
+        interval = self._settings.tick_ms / 1000
+        due = trio.current_time()
+        while True:
+            due += interval
+            await trio.sleep_until(due)
+            for number, connection in enumerate(list(self._connections), start=1):
+                connection.tick(self._settings.max_silent_ticks)
+                if number % TICKS_PER_STEP == 0:
+                    await trio.lowlevel.checkpoint()
+
+    async def _handle(self, socket: ServerConnection) -> None:
+        stream = cast(FrameStream, socket.stream)
+        connection = Connection(socket, stream, self._surroundings)
+        self._connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self._connections.discard(connection)
+            if not self._connections:
+                self._emptied.set()
+                self._emptied = trio.Event()
+
+    def _connect(
+        self,
+        nursery: trio.Nursery,
+        stream: trio.abc.Stream,
+        protocol: ServerProtocol,
+        server: Server,
+        **options: Any,
+    ) -> ServerConnection:
+        settings = self._settings
+        outbox = Outbox(
+            OutboxLimits(outbox_bytes=settings.outbox_bytes),
+            lambda session_id: wire_frame(ReloadNotice(session_id, "lagged"), format_of(protocol.subprotocol)),
+        )
+        limits = StreamLimits(
+            write_timeout=settings.write_timeout_s,
+            close_timeout=settings.close_timeout_s,
+            control_bytes=settings.control_bytes,
+        )
+        return ServerConnection(nursery, FrameStream(stream, nursery, outbox, limits), protocol, server, **options)
+
+    def _process_request(self, _socket: ServerConnection, request: Request) -> Response | None:
+        response = self._site.answer(request)
+        if response is None and self._draining:
+            response = plain(HTTPStatus.SERVICE_UNAVAILABLE, "The server is about to restart.\n")
+            response.headers["Retry-After"] = str(-(-self._retry_after_ms() // 1000))
+        return response
+
+
+def _select_subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
+    """The first that the client offers and we know; none offered means JSON (W2)."""
+    for subprotocol in offered:
+        if subprotocol in (SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK):
+            return subprotocol
+    if offered:
+        raise NegotiationError(f"known subprotocols are {SUBPROTOCOL_JSON} and {SUBPROTOCOL_MSGPACK}")
+    return None
+
+
+def _address_of(listener: trio.abc.Listener[Any]) -> tuple[str, int]:
+    if isinstance(listener, trio.SocketListener):
+        host, port = listener.socket.getsockname()[:2]
+        return host, port
+    return "", 0

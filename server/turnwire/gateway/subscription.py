@@ -1,0 +1,70 @@
+"""A subscription: one client's place at one Session, from the Session's Mutations to the client's outbox (W4-W6)."""
+
+import logging
+
+from turnwire.gateway.stream import FrameStream
+from turnwire.gateway.wire import wire_frame, wire_of, wire_parts_of
+from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire_protocol.codec import Format
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.frames import Result, Unsubscribed
+
+_log = logging.getLogger(__name__)
+
+
+class Subscription:
+    """A `Watcher` for one (connection, Session). `max_frame` is in bytes (W10)."""
+
+    __slots__ = (
+        "_format",
+        "_max_frame",
+        "_stream",
+        "answering",
+        "ended_by_server",
+        "include_internal",
+        "limit",
+        "session_id",
+    )
+
+    def __init__(self, session_id: str, stream: FrameStream, format: Format, *, max_frame: int) -> None:
+        self.session_id = session_id
+        self.limit = 0
+        self.include_internal = False
+        """As the client asked in its last `subscribe`; `reload` asks for the same again."""
+        self.answering: int | None = None
+        """The `subscribe` or `reload` request that the next snapshot answers."""
+        self.ended_by_server = False
+        self._stream = stream
+        self._format: Format = format
+        self._max_frame = max_frame
+
+    def joined(self, snapshot: SnapshotFrames) -> None:
+        """Answers the request, then sends the snapshot: nothing can come between (W4)."""
+        parts = wire_parts_of(snapshot, self._format)
+        request_id, self.answering = self.answering, None
+        if max(map(len, parts)) > self._max_frame:
+            _log.error("a snapshot of session %s has a part above max_frame and cannot be sent", self.session_id)
+            error = RequestError("too_large", "the Session's state does not fit into frames of max_frame bytes")
+            self._stream.feed(wire_frame(error.frame(request_id), self._format))
+            self._stream.outbox.end_session(self.session_id)
+            return
+        if request_id is not None:
+            self._stream.feed(wire_frame(Result(request_id, snapshot.joined), self._format))
+        self._stream.outbox.begin_snapshot(self.session_id, parts)
+        self._stream.pump()
+
+    def published(self, item: Published) -> None:
+        """Sends a Mutation, if the client keeps up (W6)."""
+        data = item.wire.get(self._format) or wire_of(item, self._format)
+        if len(data) > self._max_frame:
+            _log.error("a Mutation of session %s is larger than max_frame and was not sent", self.session_id)
+            self._stream.outbox.lose(self.session_id)
+            self._stream.pump()
+            return
+        self._stream.feed_mutation(self.session_id, data)
+
+    def ended(self, session_id: str, reason: EndReason) -> None:
+        """Tells the client that nothing more comes."""
+        self.ended_by_server = True
+        self._stream.outbox.end_session(session_id, wire_frame(Unsubscribed(session_id, reason), self._format))
+        self._stream.pump()
