@@ -36,7 +36,8 @@ class OutboxLimits(Struct, frozen=True):
 class _Kind(Enum):
     MUTATION = 1
     SNAPSHOT = 2
-    NOTICE = 3
+    RELOAD = 3
+    FINAL = 4
 
 
 _MUTATION: Final = _Kind.MUTATION
@@ -125,17 +126,28 @@ class Outbox:
     def begin_snapshot(self, session_id: str, parts: Iterable[bytes]) -> None:
         """The Session's state in frames, from which its later Mutations go on: it is no longer lagged.
 
-        Parts and notices of an earlier snapshot that have not been begun are dropped; queued Mutations stay, since the
-        client may need them to reach the snapshot's `seq`, and drops them otherwise (W5).
+        Parts of an earlier snapshot that have not been begun are dropped; queued Mutations stay, since the client may
+        need them to reach the snapshot's `seq`, and drops them otherwise (W5). So does the notice of a loss that the
+        client has not been told of yet: later Mutations may come before the first part, and must not seem to follow.
         """
         if self.closed:
             return
-        self._lagged.discard(session_id)
+        untold = session_id in self._lagged and session_id in self._snapshots
         self._snapshots.pop(session_id, None)
-        self._keep(lambda kind, session: session != session_id or kind is _MUTATION)
+        self._keep(lambda kind, session: session != session_id or kind is _MUTATION or kind is _Kind.RELOAD)
+        if untold:
+            self._append(_Kind.RELOAD, session_id, self._reload_notice(session_id))
+        self._lagged.discard(session_id)
         waiting = deque(parts)
         if waiting:
             self._snapshots[session_id] = waiting
+
+    def interrupt(self, session_id: str, reload_notice: bytes) -> None:
+        """Drops all that waits for this Session and sends the notice; nothing more until its next snapshot."""
+        self.end_session(session_id)
+        if not self.closed:
+            self._lagged.add(session_id)
+            self._append(_Kind.RELOAD, session_id, reload_notice)
 
     def end_session(self, session_id: str, notice: bytes | None = None) -> None:
         """Drops all that waits for this Session, after which only `notice` is sent."""
@@ -143,7 +155,7 @@ class Outbox:
         self._snapshots.pop(session_id, None)
         self._keep(lambda _, session: session != session_id)
         if notice is not None and not self.closed:
-            self._append(_Kind.NOTICE, session_id, notice)
+            self._append(_Kind.FINAL, session_id, notice)
 
     def close(self, last_words: bytes | None = None) -> None:
         """Drops all data, lets the control lane end with `last_words`, and takes nothing more."""
@@ -203,7 +215,7 @@ class Outbox:
         if not parts:
             del self._snapshots[session_id]
             if session_id in self._lagged:
-                self._append(_Kind.NOTICE, session_id, self._reload_notice(session_id))
+                self._append(_Kind.RELOAD, session_id, self._reload_notice(session_id))
 
     # --------------------------------------------------------------------------------------------------- giving up
 
@@ -216,8 +228,9 @@ class Outbox:
 
     def _lag(self, session_id: str) -> None:
         self._lagged.add(session_id)
+        self._keep(lambda kind, session: session != session_id or kind is not _Kind.RELOAD)
         if session_id not in self._snapshots:
-            self._append(_Kind.NOTICE, session_id, self._reload_notice(session_id))
+            self._append(_Kind.RELOAD, session_id, self._reload_notice(session_id))
 
     def _keep(self, wanted: Callable[[_Kind, str], bool]) -> None:
         kept = deque(entry for entry in self._data if wanted(entry[0], entry[1]))

@@ -7,7 +7,7 @@ from turnwire.gateway.wire import wire_frame, wire_of, wire_parts_of
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire_protocol.codec import Format
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.frames import Result, Unsubscribed
+from turnwire_protocol.frames import ReloadNotice, Result, Unsubscribed
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +62,11 @@ class Subscription:
             self._stream.pump()
             return
         self._stream.feed_mutation(self.session_id, data)
+
+    def restarted(self, session_id: str) -> None:
+        """Tells the client to ask for a new snapshot; the subscription stands, but nothing comes until then (W7)."""
+        self._stream.outbox.interrupt(session_id, wire_frame(ReloadNotice(session_id, "restarted"), self._format))
+        self._stream.pump()
 
     def ended(self, session_id: str, reason: EndReason) -> None:
         """Tells the client that nothing more comes."""

@@ -1,0 +1,312 @@
+"""The outbox against a plain model: what arrives is whole, in order, and honest about what was lost (W6)."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from turnwire.gateway.outbox import Outbox, OutboxLimits
+
+LIMITS = OutboxLimits(outbox_bytes=400, low_water_bytes=60, join_bytes=100)
+
+
+def packed(kind: str, session: str, number: int, size: int) -> bytes:
+    """A frame that says what it is, and how long it is, so that a stream of them can be taken apart again."""
+    head = f"{kind}:{session}:{number}:"
+    return f"{len(head) + size:05d}{head}".encode() + b"." * size
+
+
+def notice(session_id: str) -> bytes:
+    return packed("reload", session_id, 0, 10)
+
+
+def unpacked(data: bytes) -> list[tuple[str, str, int]]:
+    """The whole frames in these bytes. Fails on anything that is not whole."""
+    frames = []
+    while data:
+        length = int(data[:5])
+        body = data[5 : 5 + length]
+        assert len(body) == length, "a frame is cut"
+        kind, session, number, filler = body.decode().split(":")
+        assert set(filler) <= {"."}, "frames are mixed"
+        frames.append((kind, session, int(number)))
+        data = data[5 + length :]
+    return frames
+
+
+@dataclass
+class Run:
+    """An outbox, all bytes that it gave out, and what was put in."""
+
+    outbox: Outbox = field(default_factory=lambda: Outbox(LIMITS, notice))
+    wire: bytes = b""
+    number: int = 0
+    published: dict[str, list[int]] = field(default_factory=dict)
+    snapshots: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+
+    def write(self, limit: int) -> None:
+        head = self.outbox.head()
+        if head is not None:
+            count = min(limit, len(head))
+            self.wire += bytes(head[:count])
+            self.outbox.wrote(count)
+
+    def drain(self) -> None:
+        while self.outbox.head() is not None:
+            self.write(1 << 30)
+
+    def mutate(self, session: str, size: int) -> None:
+        self.number += 1
+        self.published.setdefault(session, []).append(self.number)
+        self.outbox.add_mutation(session, packed("mutation", session, self.number, size))
+
+    def snapshot(self, session: str, parts: int, size: int) -> None:
+        """A snapshot; all of its frames carry the number of the newest Mutation that it contains."""
+        self.number += 1
+        self.snapshots.setdefault(session, []).append((self.number, parts))
+        frame = packed("snapshot", session, self.number, size)
+        self.outbox.begin_snapshot(session, [frame] * parts)
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("write"), st.integers(1, 300)),
+    st.tuples(st.just("control"), st.integers(0, 80)),
+    st.tuples(st.just("tick"), st.just(0)),
+    st.tuples(st.just("mutation"), st.sampled_from("abc"), st.sampled_from([0, 10, 150, 450])),
+    st.tuples(st.just("snapshot"), st.sampled_from("abc"), st.integers(1, 4), st.sampled_from([20, 500])),
+    st.tuples(st.just("interrupt"), st.sampled_from("abc")),
+    st.tuples(st.just("leave"), st.sampled_from("abc")),
+)
+
+
+RESUBSCRIBED_BEFORE_TOLD: list[tuple[object, ...]] = [
+    ("snapshot", "b", 2, 500),
+    ("snapshot", "a", 2, 20),
+    ("write", 10),
+    *[("mutation", "a", 150)] * 3,
+    ("snapshot", "a", 1, 20),
+    ("mutation", "a", 10),
+]
+"""The loss waits for the end of a snapshot that a new one replaces."""
+
+RESUBSCRIBED_BEFORE_READ: list[tuple[object, ...]] = [
+    ("snapshot", "b", 2, 500),
+    ("write", 10),
+    *[("mutation", "a", 150)] * 3,
+    ("snapshot", "a", 1, 20),
+    ("mutation", "a", 10),
+]
+"""The loss was told, but the client subscribes again before it can have read that."""
+
+
+def play(run: Run, step: tuple[object, ...]) -> None:
+    match step:
+        case ("write", int(limit)):
+            run.write(limit)
+        case ("control", int(size)):
+            run.number += 1
+            run.outbox.add_control(packed("control", "-", run.number, size))
+        case ("tick", _):
+            run.outbox.add_tick(packed("tick", "-", 0, 0))
+        case ("mutation", str(session), int(size)) if session not in run.left:
+            run.mutate(session, size)
+        case ("snapshot", str(session), int(parts), int(size)):
+            run.left.discard(session)
+            run.snapshot(session, parts, size)
+        case ("interrupt", str(session)) if session not in run.left:
+            run.outbox.interrupt(session, notice(session))
+        case ("leave", str(session)):
+            run.left.add(session)
+            run.outbox.end_session(session)
+            run.outbox.add_control(packed("left", session, 0, 0))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(STEPS, max_size=60))
+@example(RESUBSCRIBED_BEFORE_TOLD)
+@example(RESUBSCRIBED_BEFORE_READ)
+def test_W6_what_arrives_is_whole_in_order_and_honest_about_losses(steps: list[tuple[object, ...]]) -> None:
+    run = Run()
+    largest_part = 600
+    for step in steps:
+        play(run, step)
+        # The Mutations' bound or one larger Mutation, a head, a part, and a notice for each Session.
+        bound = LIMITS.outbox_bytes + 100 + 2 * largest_part + 3 * len(notice("a"))
+        assert run.outbox.pending_bytes <= run.outbox.control_bytes + bound
+    run.drain()
+    assert run.outbox.idle
+    assert run.outbox.pending_bytes == 0
+    frames = unpacked(run.wire)
+    controls = [number for kind, _, number in frames if kind == "control"]
+    assert controls == sorted(controls), "control frames keep their order"
+    for session in "abc":
+        reader = Reader(run.published.get(session, []), dict(run.snapshots.get(session, [])))
+        for kind, name, number in frames:
+            if name == session:
+                reader.receive(kind, number)
+        if session in run.left:
+            continue
+        if run.outbox.is_lagged(session):
+            assert not reader.synced, "Mutations were lost and the client was not told"
+        else:
+            assert reader.synced, "nothing was lost, and the client waits"
+            assert not reader.missing(1 << 60), "nothing was lost, and something did not arrive"
+
+
+@dataclass
+class Reader:
+    """A client's view of one Session: how far it has come, or that it waits for a snapshot."""
+
+    published: list[int]
+    parts: dict[int, int]
+    synced: bool = True
+    position: int = 0
+    buffer: list[int] = field(default_factory=list)
+    collected: list[int] = field(default_factory=list)
+
+    def missing(self, until: int) -> list[int]:
+        return [number for number in self.published if self.position < number < until]
+
+    def receive(self, kind: str, number: int) -> None:
+        if kind in ("reload", "left"):
+            self.synced, self.buffer, self.collected = False, [], []
+        elif kind == "mutation" and self.synced:
+            self.apply(number)
+        elif kind == "mutation":
+            self.buffer.append(number)
+        else:
+            self.collected = [*self.collected, number] if number in self.collected else [number]
+            if len(self.collected) == self.parts[number]:
+                self.show(number)
+
+    def show(self, number: int) -> None:
+        self.collected = []
+        if not (self.synced and self.position > number):
+            self.synced, self.position = True, number
+            for buffered in self.buffer:
+                if buffered > number:
+                    self.apply(buffered)
+            self.buffer = []
+
+    def apply(self, number: int) -> None:
+        assert number > self.position, "a Mutation came twice or out of order"
+        assert not self.missing(number), "a Mutation after a lost one, and no word about it"
+        self.position = number
+
+
+def overflowing() -> Run:
+    run = Run()
+    for _ in range(12):
+        run.mutate("a", 20)
+        run.mutate("b", 20)
+    return run
+
+
+def test_W6_an_overflow_drops_all_mutations_and_tells_each_session_once() -> None:
+    run = overflowing()
+    assert run.outbox.is_lagged("a")
+    assert run.outbox.is_lagged("b")
+    run.mutate("a", 20)
+    run.drain()
+    assert unpacked(run.wire) == [("reload", "a", 0), ("reload", "b", 0)]
+
+
+def test_W6_after_its_snapshot_a_lagged_session_goes_on() -> None:
+    run = overflowing()
+    run.drain()
+    run.wire = b""
+    run.snapshot("a", 2, 10)
+    run.mutate("a", 5)
+    run.mutate("b", 5)
+    run.drain()
+    frames = [(kind, session) for kind, session, _ in unpacked(run.wire)]
+    assert sorted(frames) == [("mutation", "a"), ("snapshot", "a"), ("snapshot", "a")]
+    assert run.outbox.is_lagged("b"), "the other Session still waits for its client"
+
+
+def test_R3_a_snapshot_under_way_is_finished_before_its_session_is_told_of_a_loss() -> None:
+    run = Run()
+    run.snapshot("a", 4, 500)
+    run.write(100)
+    for _ in range(30):
+        run.mutate("a", 20)
+    run.drain()
+    frames = unpacked(run.wire)
+    assert [kind for kind, _, _ in frames if kind != "mutation"] == ["snapshot"] * 4 + ["reload"]
+    assert frames[-1][0] == "reload"
+
+
+def test_R4_control_frames_overtake_data_but_not_the_frame_that_is_being_written() -> None:
+    run = Run()
+    run.snapshot("a", 2, 500)
+    run.write(10)
+    run.mutate("a", 150)
+    run.outbox.add_tick(packed("tick", "-", 0, 0))
+    run.outbox.add_tick(packed("tick", "-", 0, 0))
+    run.drain()
+    kinds = [kind for kind, _, _ in unpacked(run.wire)]
+    assert kinds[:2] == ["snapshot", "tick"]
+    assert kinds.count("tick") == 1, "a second tick says nothing new"
+
+
+def test_W6_a_mutation_larger_than_the_bound_is_sent_when_nothing_waits() -> None:
+    run = Run()
+    run.mutate("a", 1000)
+    run.mutate("a", 1)
+    assert run.outbox.is_lagged("a")
+    run = Run()
+    run.mutate("a", 1000)
+    run.drain()
+    run.mutate("a", 1)
+    run.drain()
+    assert [kind for kind, _, _ in unpacked(run.wire)] == ["mutation", "mutation"]
+
+
+def test_W8_last_words_come_after_the_frame_being_written_and_nothing_comes_after_them() -> None:
+    run = Run()
+    run.mutate("a", 150)
+    run.write(10)
+    run.mutate("a", 50)
+    run.snapshot("b", 3, 20)
+    run.outbox.close(packed("close", "-", 0, 0))
+    run.mutate("a", 5)
+    run.outbox.add_control(packed("control", "-", 1, 0))
+    run.drain()
+    assert [kind for kind, _, _ in unpacked(run.wire)] == ["mutation", "close"]
+
+
+def test_R4_snapshot_parts_enter_one_at_a_time_when_the_lane_has_drained() -> None:
+    run = Run()
+    run.mutate("a", 80)
+    run.mutate("a", 80)
+    run.snapshot("a", 3, 10)
+    run.write(1)
+    run.mutate("a", 5)
+    run.drain()
+    assert [kind for kind, _, _ in unpacked(run.wire)][:2] == ["mutation", "mutation"], "the lane drains first"
+    run = Run()
+    run.snapshot("a", 3, 80)
+    run.write(1)
+    before = run.outbox.pending_bytes
+    run.write(10)
+    assert run.outbox.pending_bytes == before - 10, "the second part waits outside until the first is gone"
+
+
+def test_R4_two_small_parts_are_never_in_the_lane_together() -> None:
+    run = Run()
+    run.snapshot("a", 4, 10)
+    run.drain()
+    run.snapshot("b", 4, 10)
+    while run.outbox.head() is not None:
+        assert len(unpacked(bytes(run.outbox.head() or b""))) == 1
+        run.write(1 << 30)
+
+
+def test_W8_no_data_overtakes_control_frames_that_did_not_fit_into_one_write() -> None:
+    run = Run()
+    run.outbox.add_control(packed("control", "-", 1, 60))
+    run.outbox.add_control(packed("control", "-", 2, 60))
+    run.mutate("a", 1)
+    run.drain()
+    assert [kind for kind, _, _ in unpacked(run.wire)] == ["control", "control", "mutation"]
