@@ -71,21 +71,24 @@ async def test_S1_ten_thousand_deltas_commit_no_more_often_than_ten(autojump_clo
     assert commits[0] == commits[1] <= 3
 
 
+INTERLEAVED = [
+    (0.0, BlockStart(0, "reasoning")),
+    (0.1, BlockStart(1, "text")),
+    (0.2, BlockDelta(0, "hm")),
+    (0.3, BlockDelta(1, "yes")),
+    (0.4, BlockDelta(0, "m")),
+    (0.5, BlockEnd(0)),
+    (0.6, BlockDelta(1, ".")),
+    (0.7, BlockEnd(1)),
+    (0.8, StepEnd(blocks=(0, 1))),
+]
+"""Reasoning and text that stream side by side (E5)."""
+
+
 async def test_S5_every_mutation_of_a_message_raises_its_revision_by_one(
     autojump_clock: object, world: MakeWorld
 ) -> None:
-    calls = [
-        (0.0, BlockStart(0, "reasoning")),
-        (0.1, BlockStart(1, "text")),
-        (0.2, BlockDelta(0, "hm")),
-        (0.3, BlockDelta(1, "yes")),
-        (0.4, BlockDelta(0, "m")),
-        (0.5, BlockDelta(1, ".")),
-        (0.6, BlockEnd(0)),
-        (0.7, BlockEnd(1)),
-        (0.8, StepEnd(blocks=(0, 1))),
-    ]
-    async with world(calls) as w:
+    async with world(INTERLEAVED) as w:
         await w.session()
         watcher = await w.watch()
         async with w.registry.open("s1") as session:
@@ -101,7 +104,7 @@ async def test_S5_every_mutation_of_a_message_raises_its_revision_by_one(
 
 
 async def test_S4_part_and_delta_come_only_when_the_message_has_a_row(autojump_clock: object, world: MakeWorld) -> None:
-    async with world(text_answer("a", "b", "c")) as w:
+    async with world(INTERLEAVED) as w:
         await w.session()
         seen: list[tuple[str, int]] = []
         async with w.registry.open("s1") as session:

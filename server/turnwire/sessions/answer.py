@@ -114,10 +114,7 @@ class Answer:
             case BlockDelta():
                 await self._append(turn, step, event)
             case BlockEnd():
-                part = step.end(event)
-                if part is not None:
-                    part.finish()
-                    self._publish_part(turn, part)
+                step.end(event)
             case StepEnd():
                 step.finish(event)
             case CallEnded(error=None):
@@ -131,6 +128,7 @@ class Answer:
         kind = step.kind(event)
         if not event.text:
             return
+        self._finish_ended(turn, step)
         projection = self._session.projection
         if projection is not None and projection.json_bytes + len(event.text) > self._env.limits.message_bytes:
             await self._roll_over(turn, step)
@@ -152,6 +150,16 @@ class Answer:
                 delta=event.text,
             )
         )
+
+    def _finish_ended(self, turn: Turn, step: Step) -> None:
+        """Says that Parts are done whose block has ended, once more text follows.
+
+        Not at the end of the block: mostly the Step ends with it, and then the committed Message says so in any case,
+        so that a plain answer does not travel once more.
+        """
+        for part in step.take_ended():
+            part.finish()
+            self._publish_part(turn, part)
 
     async def _begin_part(self, turn: Turn, step: Step, event: BlockDelta, kind: TextKind) -> None:
         """The first text of a block: a Part, and with a Message's first Part its row (M10)."""

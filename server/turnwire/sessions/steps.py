@@ -19,6 +19,7 @@ class Step:
         self._kinds: dict[int, TextKind] = {}
         self._parts: dict[int, LiveText] = {}
         self._ended: set[int] = set()
+        self._just_ended: list[LiveText] = []
         self._end: StepEnd | None = None
 
     @property
@@ -46,12 +47,19 @@ class Step:
     def bind(self, block: int, part: LiveText) -> None:
         self._parts[block] = part
 
-    def end(self, event: BlockEnd) -> LiveText | None:
-        """The Part that has ended, if the block had any text. Raises ModelError `malformed_stream`."""
+    def end(self, event: BlockEnd) -> None:
+        """Raises ModelError `malformed_stream` when the block is not open."""
         if event.block not in self._kinds or event.block in self._ended:
             raise _malformed(f"block {event.block} ended without being open")
         self._ended.add(event.block)
-        return self._parts.get(event.block)
+        part = self._parts.get(event.block)
+        if part is not None:
+            self._just_ended.append(part)
+
+    def take_ended(self) -> list[LiveText]:
+        """The Parts that have ended since the last time, in that order."""
+        parts, self._just_ended = self._just_ended, []
+        return parts
 
     def finish(self, event: StepEnd) -> None:
         """Checks count, identity and order of the blocks (S2). Raises ModelError `malformed_stream`."""
@@ -67,6 +75,7 @@ class Step:
         """The Message with the current Parts was closed; the next text of a block begins a new Part."""
         self.rolled_over = True
         self._parts.clear()
+        self._just_ended.clear()
 
 
 def _malformed(sentence: str) -> ModelError:
