@@ -1,0 +1,5 @@
+"""`python -m turnwire` is the command line."""
+
+from turnwire.cli import main
+
+main()

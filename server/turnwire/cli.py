@@ -1,0 +1,99 @@
+"""The command line: `turnwire serve | schema | version`."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import NoReturn
+
+import trio
+
+from turnwire.app import serve
+from turnwire.settings import FLAGS, SettingError, settings_from
+from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
+
+EXAMPLES = """\
+examples:
+  turnwire serve
+      the chat page on http://127.0.0.1:8787 with the built-in scripted model
+  turnwire serve --port 9000 --data /var/lib/chat/turnwire.db
+  turnwire serve --model openai:gpt-4o-mini
+      with the key in OPENAI_API_KEY
+  turnwire serve --model openai:llama3.2 --base-url http://127.0.0.1:11434/v1
+      a model on this machine
+"""
+
+EXPECTED_FAILURES = (StoreLocked, StoreIncompatible, StoreUnavailable, OSError)
+"""Why a server may not start or not go on: a sentence for the operator, no traceback."""
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs one command and exits: 0 when it is done, 1 when it failed, 2 for wrong arguments."""
+    options = _parser().parse_args(arguments)
+    match options.command:
+        case "serve":
+            sys.exit(_serve(options))
+        case "version":
+            print(f"turnwire {version('turnwire')}")
+    sys.exit(0)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    try:
+        settings = settings_from(vars(options))
+    except SettingError as error:
+        print(f"turnwire serve: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    logging.getLogger("websockets").setLevel("WARNING")  # at INFO it tells of every request and connection
+    try:
+        trio.run(partial(serve, settings, announce=partial(print, flush=True)))
+    except (*EXPECTED_FAILURES, BaseExceptionGroup) as error:
+        failures = list(_leaves(error))
+        if not all(isinstance(failure, EXPECTED_FAILURES) for failure in failures):
+            raise
+        for failure in failures:
+            print(f"turnwire serve: {failure}", file=sys.stderr)
+        return EXIT_FAILURE
+    return 0
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="turnwire",
+        description="A real-time session server for AI-agent chat.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve_parser = commands.add_parser(
+        "serve",
+        help="serve the chat page and the WebSocket",
+        description="Serves the chat page and the WebSocket until SIGTERM or Ctrl-C.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for flag in FLAGS:
+        default = "" if flag.default is None else f"; default {flag.default}"
+        serve_parser.add_argument(
+            f"--{flag.name}", metavar=flag.metavar, help=f"{flag.help} [{flag.variable}{default}]"
+        )
+    commands.add_parser("version", help="print the version")
+    return parser
