@@ -101,6 +101,10 @@ class Tab:
         await self._browser.command("fill", tab=self.name, selector="textarea", text=text)
         await self._browser.command("press", tab=self.name, selector="textarea", key="Enter")
 
+    async def stop(self) -> None:
+        """Presses the Stop button."""
+        await self.click("button.stop")
+
     async def messages(self) -> list[dict[str, Any]]:
         """Every Message in the page, in order: id, role, state, and the source and shown text of its text Parts."""
         found: list[dict[str, Any]] = await self.evaluate(MESSAGES)

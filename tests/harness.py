@@ -179,9 +179,14 @@ class WireClient:
         result: Map = answer.get("result", answer)
         return result
 
+    def view_of(self, session_id: str) -> SessionView:
+        """A new view, which follows what comes for this Session from now on."""
+        view = self.views[session_id] = SessionView(session_id)
+        return view
+
     async def subscribe(self, session_id: str, **fields: Any) -> SessionView:
         """Joins and waits for the snapshot."""
-        view = self.views[session_id] = SessionView(session_id)
+        view = self.view_of(session_id)
         await self.request("subscribe", session_id=session_id, **fields)
         await self.until(lambda: view.status == "live")
         return view

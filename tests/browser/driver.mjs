@@ -6,6 +6,8 @@ import { createRequire } from "node:module";
 const [executablePath, packageJson] = process.argv.slice(2);
 const { chromium } = createRequire(packageJson)("playwright-core");
 
+const POLL_MS = 20;
+
 const browser = await chromium.launch({
   executablePath,
   headless: true,
@@ -36,9 +38,14 @@ const commands = {
   },
   // The value of a JavaScript expression in the page.
   evaluate: ({ tab, expression }) => tabs.get(tab).evaluate(expression),
-  // Resolves when the expression is true in the page.
+  // Resolves when the expression is true in the page. Playwright's own waitForFunction evaluates inside the page, which
+  // the page's CSP forbids; this asks from outside, until the deadline.
   async wait({ tab, expression, timeout_ms }) {
-    await tabs.get(tab).waitForFunction(expression, undefined, { timeout: timeout_ms });
+    const deadline = Date.now() + timeout_ms;
+    while (!(await tabs.get(tab).evaluate(expression))) {
+      if (Date.now() > deadline) throw new Error(`never became true: ${expression}`);
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
   },
   fill: ({ tab, selector, text }) => tabs.get(tab).fill(selector, text),
   click: ({ tab, selector }) => tabs.get(tab).click(selector),

@@ -1,0 +1,26 @@
+"""Fixtures of the end-to-end tests: a data file, a server process on it, a browser."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from browser_driver import Browser, browser
+from harness import ServerProcess, server_process
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "turnwire.db"
+
+
+@pytest.fixture
+async def server(data: Path) -> AsyncIterator[ServerProcess]:
+    async with server_process(data) as process:
+        yield process
+
+
+@pytest.fixture
+async def chromium() -> AsyncIterator[Browser]:
+    async with browser() as driver:
+        yield driver
