@@ -4,7 +4,8 @@
  */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { type Block, BlockReader, renderBlock } from "./markdown.ts";
+import { type Block, BlockReader } from "./blocks.ts";
+import { renderBlock } from "./markdown.ts";
 import type { TextElement } from "./plain_text.tsx";
 
 interface MarkdownTextProps {
