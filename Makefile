@@ -9,7 +9,7 @@ MODEL ?= scripted
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help install run test check js fmt clean
+.PHONY: help install run test browser check js fmt clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -33,8 +33,14 @@ $(PAGE): clients/js/node_modules/.installed $(JS_SOURCES)
 run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MODEL=scripted|local|openai:NAME)
 	$(BIN)/turnwire serve --host $(HOST) --port $(PORT) --data $(DATA) --model $(MODEL)
 
-test: install js  ## Set up and run all tests
+test: install browser js  ## Set up and run all tests
 	$(BIN)/python -m pytest
+
+browser:  # the end-to-end tests want Chromium; they say so when they have to go without
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -q && apt-get install -y -q --no-install-recommends chromium; \
+	  else echo "chromium is not installed: the browser tests will be left out"; fi; }
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client
 	cd clients/js && npm run --silent test

@@ -1,0 +1,122 @@
+"""The command line as a person types it: help, versions, and wrong values that name the flag."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import server_process, wire_client
+from turnwire.settings import FLAGS, SettingError, settings_from
+
+
+def turnwire(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "turnwire", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+def test_help_names_every_flag_its_variable_and_examples() -> None:
+    answer = turnwire("serve", "--help")
+    assert answer.returncode == 0
+    for flag in FLAGS:
+        assert f"--{flag.name}" in answer.stdout
+        assert flag.variable in "".join(answer.stdout.split())
+    assert "examples:" in answer.stdout
+
+
+def test_the_version_is_printed() -> None:
+    assert turnwire("version").stdout.startswith("turnwire 0.")
+
+
+WRONG = [
+    ("port", "eighty"),
+    ("port", "70000"),
+    ("host", "0.0.0.0"),
+    ("host", "example.org"),
+    ("model", "gpt"),
+    ("model", "openai:"),
+    ("base-url", "localhost:1"),
+    ("data", "/nowhere/at/all/t.db"),
+    ("data", "."),
+    ("grace-seconds", "soon"),
+    ("grace-seconds", "nan"),
+    ("tick-ms", "0"),
+    ("log-level", "loud"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_wrong_value_names_the_flag_or_the_variable(name: str, value: str) -> None:
+    (flag,) = [flag for flag in FLAGS if flag.name == name]
+    with pytest.raises(SettingError, match=f"^--{name}: "):
+        settings_from({flag.field: value}, {})
+    with pytest.raises(SettingError, match=f"^{flag.variable}: "):
+        settings_from({}, {flag.variable: value})
+    if flag.default is not None:
+        settings_from({flag.field: flag.default}, {flag.variable: value})  # a flag wins over a variable
+
+
+def test_a_wrong_value_ends_with_exit_code_2() -> None:
+    answer = turnwire("serve", "--port", "eighty")
+    assert answer.returncode == 2
+    assert answer.stderr == "turnwire serve: --port: expected an integer from 0 to 65535, got 'eighty'\n"
+    assert turnwire("serve", TURNWIRE_PORT="-1").returncode == 2
+    assert turnwire("serve", "--no-such-flag").returncode == 2
+    assert turnwire().returncode == 2
+
+
+async def test_D2_a_second_server_on_the_same_file_refuses_to_start_and_names_the_first(tmp_path: Path) -> None:
+    async with server_process(tmp_path / "t.db") as server:
+        answer = turnwire("serve", "--port", "0", "--data", str(tmp_path / "t.db"))
+        assert answer.returncode == 1
+        assert str(server.process.pid) in answer.stderr
+        assert "Traceback" not in answer.stderr
+
+
+async def test_an_address_in_use_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    async with server_process(tmp_path / "t.db") as server:
+        answer = turnwire("serve", "--port", str(server.port), "--data", str(tmp_path / "u.db"))
+        assert answer.returncode == 1
+        assert "Traceback" not in answer.stderr
+        assert "in use" in answer.stderr
+
+
+async def test_W8_sigterm_announces_stops_turns_with_a_stored_reason_and_closes_1012(tmp_path: Path) -> None:
+    """K5: a deploy leaves a sign, and exit code 0."""
+    async with server_process(tmp_path / "t.db", "--grace-seconds", "0.2") as server, wire_client(server.url) as client:
+        session_id = (await client.request("session.create"))["session"]["session_id"]
+        view = await client.subscribe(session_id)
+        await client.request("prompt", session_id=session_id, text="/stream 100000 5", client_request_id="r1")
+        await client.until(lambda: len(view.messages) == 2)
+        server.process.send_signal(signal.SIGTERM)
+        await client.until(lambda: client.closed is not None)
+        assert client.closed == (1012, "the server restarts")
+        (draining,) = [frame for frame in client.frames if frame["op"] == "draining"]
+        assert draining["retry_after_ms"] >= 0
+        assert view.turn is None
+        assert view.messages[-1]["parts"][-1]["code"] == "server_shutdown"
+        assert await server.process.wait() == 0
+    async with server_process(tmp_path / "t.db") as server, wire_client(server.url) as client:
+        page = await client.request("messages", session_id=session_id)
+        assert page["items"] == view.messages
+
+
+async def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    async with (
+        server_process(tmp_path / "t.db", "--grace-seconds", "3600") as server,
+        wire_client(server.url) as client,
+    ):
+        session_id = (await client.request("session.create"))["session"]["session_id"]
+        await client.request("prompt", session_id=session_id, text="/silence 3600", client_request_id="r1")
+        server.process.send_signal(signal.SIGTERM)
+        await client.until(lambda: any(frame["op"] == "draining" for frame in client.frames))
+        server.process.send_signal(signal.SIGTERM)
+        await server.process.wait()
