@@ -236,7 +236,8 @@ class Pipe:
         self.stalled = False
         self.held = bytearray()
         self.sent = 0
-        self._ended = False
+        self.over = trio.Event()
+        """Set when the sending end has ended it."""
         self._broken = False
         self._changed = trio.Event()
 
@@ -258,7 +259,7 @@ class Pipe:
         while position < len(data):
             if self._broken:
                 raise trio.BrokenResourceError
-            if self._ended:
+            if self.over.is_set():
                 raise trio.ClosedResourceError
             room = int(min(self.capacity - len(self.held), len(data) - position))
             if room <= 0:
@@ -281,12 +282,12 @@ class Pipe:
                 del self.held[: len(data)]
                 self.change()
                 return data
-            if self._ended and not self.held and not self.stalled:
+            if self.over.is_set() and not self.held and not self.stalled:
                 return b""
             await self._changed.wait()
 
     def end(self) -> None:
-        self._ended = True
+        self.over.set()
         self.change()
 
     def shatter(self) -> None:
@@ -388,6 +389,12 @@ class Client:
             after = len(self.frames)
             await self._arrived.wait()
 
+    async def count(self, number: int, condition: Callable[[Map], bool]) -> None:
+        """Waits until so many frames, of all that came, meet the condition."""
+        while sum(map(condition, self.frames)) < number:
+            assert not self.closed.is_set(), f"closed with {self.close_code} too early"
+            await self._arrived.wait()
+
     async def op(self, op: str, *, after: int = 0) -> Map:
         return await self.find(lambda frame: frame["op"] == op, after=after)
 
@@ -439,14 +446,26 @@ class Client:
 class World:
     """A running gateway, and ways to reach it. `downlinks` are the pipes to clients, newest last."""
 
-    def __init__(self, gateway: Gateway, sessions: MemorySessions, nursery: trio.Nursery) -> None:
+    def __init__(self, gateway: Gateway, sessions: MemorySessions) -> None:
         self.gateway = gateway
         self.sessions = sessions
         self.listener: MemoryListener | None = None
         self.port = 0
         self.problem: str | None = None
         self.downlinks: list[Pipe] = []
-        self.nursery = nursery
+        self.served = trio.Event()
+        """Set when `Gateway.serve` has returned."""
+        self.serving = trio.CancelScope()
+
+    def cancel(self) -> None:
+        """Cancels `Gateway.serve`."""
+        self.serving.cancel()
+
+    async def serve(self, *, task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
+        listeners = None if self.listener is None else [self.listener]
+        with self.serving:
+            await self.gateway.serve(listeners=listeners, task_status=task_status)
+        self.served.set()
 
     async def stream(self, downlink: Pipe | None = None) -> trio.abc.HalfCloseableStream:
         """A fresh stream to the gateway."""
@@ -503,17 +522,11 @@ async def gateway_world(
             problem=lambda: worlds[0].problem,
             rng=random.Random(1),
         )
-        world = World(gateway, sessions, nursery)
+        world = World(gateway, sessions)
         worlds.append(world)
-        if network:
-            [(_, world.port)] = await nursery.start(gateway.serve)
-        else:
+        if not network:
             world.listener = MemoryListener()
-
-            async def serve(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
-                await gateway.serve(listeners=[world.listener] if world.listener else [], task_status=task_status)
-
-            await nursery.start(serve)
+        [(_, world.port)] = await nursery.start(world.serve)
         yield world
         nursery.cancel_scope.cancel()
 

@@ -95,18 +95,19 @@ class Connection:
         self.stream.feed(wire_frame(frame, self._format))
 
     def tick(self, max_silent_ticks: int) -> None:
-        """Sends a tick and a ping, or gives up a client that has been silent for too long (W8).
+        """Sends a tick and a ping, or gives up a client that has answered none of so many (W8).
 
-        A client that still has bytes to take is not silent: how long it may take none is the stream's business.
+        While a ping waits behind other bytes its silence says nothing: the stream watches over that.
         """
-        if self.stream.heard or not self.stream.outbox.idle:
+        if self.stream.heard:
             self.silent_ticks = 0
         elif self.silent_ticks >= max_silent_ticks:
             _log.info("a client was silent for %d ticks and was given up", self.silent_ticks)
             self.stream.abandon()
             return
         self.stream.heard = False
-        self.silent_ticks += 1
+        if not self.stream.outbox.tick_waits:
+            self.silent_ticks += 1
         if self._principal is not None:
             self.stream.outbox.add_tick(TICKS[self._format] + PING)
             self.stream.pump()

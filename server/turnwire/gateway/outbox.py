@@ -90,6 +90,11 @@ class Outbox:
         """Bytes of the head and of both lanes; parts of snapshots that have not entered yet are not counted."""
         return self.control_bytes + self._data_bytes + (0 if self._head is None else len(self._head))
 
+    @property
+    def tick_waits(self) -> bool:
+        """The last tick has not been begun yet."""
+        return self._tick is not None
+
     def is_lagged(self, session_id: str) -> bool:
         """Mutations of this Session are being dropped until its next snapshot."""
         return session_id in self._lagged

@@ -70,6 +70,11 @@ class Gateway:
         """Open WebSockets."""
         return len(self._connections)
 
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that wait for slow clients, all connections together (W6)."""
+        return sum(connection.stream.outbox.pending_bytes for connection in self._connections)
+
     async def serve(
         self,
         *,

@@ -1,0 +1,97 @@
+"""The gateway as a whole: ticks for all, and the orderly end (W8, R5)."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+from websockets.exceptions import InvalidStatus
+
+from gateway_world import Client, Pipe, World, gateway_world, no_traceback
+from turnwire.gateway import GatewaySettings
+
+
+async def test_W8_every_client_gets_a_tick_on_time_whatever_else_flows(autojump_clock: MockClock) -> None:
+    async with (
+        gateway_world(GatewaySettings(tick_ms=5000)) as world,
+        world.client() as quiet,
+        world.client("msgpack") as busy,
+        world.client(hello=False) as strange,
+    ):
+        world.sessions.add("s")
+        await busy.result("subscribe", session_id="s")
+        for _ in range(160):
+            await trio.sleep(0.1)
+            world.sessions.say("s", "text")
+        for client in (quiet, busy):
+            times = [at for frame, at in zip(client.frames, client.times, strict=True) if frame["op"] == "tick"]
+            assert times == pytest.approx([5, 10, 15], abs=0.01)
+        assert strange.ops("tick") == [], "nothing comes before welcome"
+
+
+async def test_R5_a_restart_is_announced_with_spread_hints_and_closed_with_1012(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    hints: list[int] = []
+    codes: list[int | None] = []
+
+    async def leave_when_told(world: World, *, task_status: trio.TaskStatus[Client]) -> None:
+        async with world.client() as client:
+            task_status.started(client)
+            hints.append((await client.op("draining"))["retry_after_ms"])
+            codes.append(await client.wait_closed())
+
+    with no_traceback(caplog):
+        async with gateway_world() as world:
+            async with trio.open_nursery() as nursery:
+                for _ in range(30):
+                    await nursery.start(leave_when_told, world)
+                await world.gateway.drain()
+            assert codes == [1012] * 30
+            assert all(1000 <= hint <= 5000 for hint in hints)
+            assert len(set(hints)) > 20
+            assert trio.current_time() < 1, "nobody was waited for"
+            await world.served.wait()
+
+
+async def test_W8_after_the_announcement_clients_are_served_and_new_ones_refused(autojump_clock: MockClock) -> None:
+    async with gateway_world() as world, world.client() as client:
+        world.gateway.announce()
+        await client.op("draining")
+        assert await client.result("ping") == {}
+        with pytest.RaisesGroup(InvalidStatus, flatten_subgroups=True) as caught:
+            async with world.client():
+                pass
+        refusal: BaseException = caught.value
+        while isinstance(refusal, BaseExceptionGroup):
+            (refusal,) = refusal.exceptions
+        assert isinstance(refusal, InvalidStatus)
+        assert refusal.response.status_code == 503
+        assert 1 <= int(refusal.response.headers["Retry-After"]) <= 5
+
+
+async def test_W8_a_client_that_does_not_read_holds_up_the_end_for_a_bounded_time(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = Pipe(capacity=4096)
+    with no_traceback(caplog):
+        async with gateway_world() as world, world.client(downlink=link) as client:
+            world.sessions.add("s")
+            await client.result("subscribe", session_id="s")
+            link.stall()
+            world.sessions.say("s", "x" * 100_000)
+            start = trio.current_time()
+            await world.gateway.drain()
+            await world.served.wait()
+            assert 9 <= trio.current_time() - start <= 11
+
+
+async def test_W8_cancelling_serve_ends_every_connection(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with no_traceback(caplog):
+        async with gateway_world() as world, world.client() as client, world.client(hello=False):
+            session = world.sessions.add("s")
+            await client.result("subscribe", session_id="s")
+            world.cancel()
+            await world.served.wait()
+            assert await client.wait_closed() is None or client.close_code is not None
+            assert not session.channel.watched

@@ -1,0 +1,282 @@
+"""Clients that read slowly, or not at all, on links of a known rate and in virtual time (W6, W8)."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+from websockets.exceptions import ConnectionClosed
+
+from gateway_world import Client, Map, Pipe, World, gateway_world, no_traceback
+from turnwire.gateway import GatewaySettings
+
+KIB = 1024
+
+
+def is_delta(frame: Map) -> bool:
+    return frame.get("variant") == "delta"
+
+
+async def say_all(world: World, texts: list[str], *, every: float = 0.001) -> None:
+    for text in texts:
+        world.sessions.say("s", text)
+        await trio.sleep(every)
+
+
+def check_contiguous(client: Client) -> None:
+    """No Mutation follows a lost one, unless a `reload` notice and a snapshot came between (W5, W6)."""
+    position: int | None = None
+    told = True
+    for frame in client.frames:
+        if frame["op"] == "snapshot" and frame["part"] == frame["parts"]:
+            position, told = frame["seq"], True
+        elif frame["op"] == "reload":
+            told = False
+        elif frame["op"] == "mutation" and told and position is not None and frame["seq"] > position:
+            assert frame["seq"] == position + 1
+            position = frame["seq"]
+
+
+async def test_R2_one_slow_reader_gets_reload_and_nobody_else_notices(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = GatewaySettings(outbox_bytes=64 * KIB)
+    slow_link = Pipe(capacity=16 * KIB)
+    texts = [f"{number}:" + "x" * 1000 for number in range(400)]
+    with no_traceback(caplog):
+        async with gateway_world(settings) as world, world.client() as fast, world.client(downlink=slow_link) as slow:
+            world.sessions.add("s")
+            await fast.result("subscribe", session_id="s")
+            await slow.result("subscribe", session_id="s")
+            await slow.op("snapshot")
+            slow_link.stall()
+            await say_all(world, texts)
+            await fast.count(400, is_delta)
+            assert fast.deltas("s") == texts
+            assert fast.times[-1] < 0.5, "in time, although the other does not read at all"
+            assert world.gateway.pending_bytes < 64 * KIB + 16 * KIB
+            slow_link.resume()
+            assert (await slow.op("reload"))["reason"] == "lagged"
+            world.sessions.say("s", "unseen")
+            await slow.result("reload", session_id="s")
+            world.sessions.say("s", "seen")
+            await slow.find(lambda frame: is_delta(frame) and frame["delta"] == "seen")
+            assert "unseen" not in slow.deltas("s")
+            assert len(slow.ops("reload")) == 1
+            check_contiguous(slow)
+            assert not slow.closed.is_set()
+
+
+async def test_R3_a_client_that_is_behind_again_and_again_is_never_disconnected(autojump_clock: MockClock) -> None:
+    settings = GatewaySettings(outbox_bytes=32 * KIB)
+    link = Pipe(capacity=8 * KIB, rate=10 * KIB)
+    async with gateway_world(settings) as world, world.client(downlink=link) as client:
+        world.sessions.add("s")
+        world.sessions.padding = 10 * KIB
+        world.sessions.parts = 3
+        await client.result("subscribe", session_id="s")
+
+        async def reload_when_told() -> None:
+            seen = 0
+            while True:
+                await client.find(lambda frame: frame["op"] == "reload", after=seen)
+                seen = len(client.frames)
+                await client.result("reload", session_id="s")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reload_when_told)
+            await say_all(world, ["x" * 1000] * 3000, every=0.05)  # twice what the link carries, for 150 s
+            nursery.cancel_scope.cancel()
+        assert not client.closed.is_set()
+        assert len(client.ops("reload")) > 3
+        whole = [frame for frame in client.ops("snapshot") if frame["part"] == frame["parts"]]
+        assert len(whole) > 3, "it sees one whole state after the other"
+        check_contiguous(client)
+
+
+async def test_R4_a_large_snapshot_gets_through_a_thin_link_while_ticks_arrive(autojump_clock: MockClock) -> None:
+    link = Pipe(capacity=16 * KIB, rate=50_000)
+    async with gateway_world() as world, world.client(downlink=link) as client:
+        world.sessions.add("s")
+        world.sessions.padding = 128 * KIB
+        world.sessions.parts = 16
+        start = trio.current_time()
+        await client.result("subscribe", session_id="s")
+        for number in range(200):
+            await trio.sleep(0.1)
+            world.sessions.say("s", str(number))
+        await client.find(lambda frame: frame["op"] == "snapshot" and frame["part"] == 16)
+        assert 40 < trio.current_time() - start < 60
+        await client.count(200, is_delta)
+        assert [frame["part"] for frame in client.ops("snapshot")] == list(range(1, 17))
+        assert client.ops("reload") == []
+        ticks = [at for frame, at in zip(client.frames, client.times, strict=True) if frame["op"] == "tick"]
+        assert len(ticks) >= 2
+        assert all(at % 15 < 6 for at in ticks), "a tick waits for the frame before it at most"
+
+
+async def test_R4_mutations_go_between_the_parts_of_a_snapshot(autojump_clock: MockClock) -> None:
+    link = Pipe(capacity=8 * KIB, rate=50_000)
+    async with gateway_world() as world, world.client(downlink=link) as client:
+        world.sessions.add("s")
+        world.sessions.padding = 64 * KIB
+        world.sessions.parts = 4
+        await client.result("subscribe", session_id="s")
+        world.sessions.say("s", "meanwhile")
+        await client.op("mutation")
+        assert len(client.ops("snapshot")) < 4
+
+
+async def test_W8_a_client_that_takes_no_byte_is_given_up(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = Pipe(capacity=4 * KIB)
+    with no_traceback(caplog):
+        async with gateway_world() as world, world.client(downlink=link) as client, world.client() as other:
+            session = world.sessions.add("s")
+            for each in (client, other):
+                await each.result("subscribe", session_id="s")
+                await each.op("snapshot")
+            link.stall()
+            start = trio.current_time()
+            world.sessions.say("s", "x" * 10_000)
+            await link.over.wait()
+            assert 29 <= trio.current_time() - start <= 32
+            assert session.channel.watched, "the other goes on"
+            await other.count(1, is_delta)
+
+
+async def test_W6_a_client_that_reads_a_little_is_not_given_up(autojump_clock: MockClock) -> None:
+    link = Pipe(capacity=4 * KIB, rate=1000)
+    async with gateway_world() as world, world.client() as watcher, world.client(downlink=link) as client:
+        world.sessions.add("s")
+        await client.result("subscribe", session_id="s")
+        world.sessions.say("s", "x" * 300_000)
+        await client.count(1, is_delta)
+        assert trio.current_time() > 250
+        assert not client.closed.is_set()
+        assert not watcher.closed.is_set()
+
+
+@pytest.mark.parametrize("busy", [False, True])
+async def test_R1_a_black_hole_is_noticed_and_a_quiet_client_is_kept(
+    busy: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    hole = Pipe()
+    with no_traceback(caplog):
+        async with gateway_world() as world, world.client() as quiet, world.client(downlink=hole) as lost:
+            world.sessions.add("s")
+            await lost.result("subscribe", session_id="s")
+            hole.stall()
+            start = trio.current_time()
+            while busy and not hole.over.is_set():
+                world.sessions.say("s", "into the void")
+                await trio.sleep(1)
+            await hole.over.wait()
+            assert 45 <= trio.current_time() - start <= 62
+            await trio.sleep(3600)
+            assert not quiet.closed.is_set()
+            assert len(quiet.ops("tick")) >= 240
+            assert world.gateway.connection_count == 1
+
+
+async def test_W8_a_busy_worker_does_not_starve_pongs(autojump_clock: MockClock) -> None:
+    async with gateway_world() as world, world.client() as client:
+        world.sessions.add("s")
+        world.sessions.hold = trio.Event()
+        for _ in range(60):
+            await client.ask("session.get", session_id="s")
+        for _ in range(10):
+            with trio.fail_after(1):
+                await (await client.socket.ping()).wait()
+        await trio.sleep(300)
+        assert not client.closed.is_set()
+        world.sessions.hold.set()
+        await client.count(60, lambda frame: frame["op"] == "result")
+
+
+async def flood(client: Client, count: int) -> None:
+    try:
+        for _ in range(count):
+            await client.ask("session.get", session_id="s")
+    except ConnectionClosed:
+        return
+
+
+async def test_Z1_a_client_that_floods_and_does_not_read_is_closed_and_costs_little(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = Pipe(capacity=4 * KIB)
+    with no_traceback(caplog):
+        async with gateway_world() as world, world.client(downlink=link) as client, world.client() as other:
+            world.sessions.add("s", title="t" * 5000)
+            link.stall()
+            most = 0
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(flood, client, 5000)
+                while not link.over.is_set():
+                    most = max(most, world.gateway.pending_bytes)
+                    await trio.sleep(0.01)
+            assert trio.current_time() < 20
+            assert 64 * KIB < most < 200 * KIB
+            assert await other.result("ping") == {}
+
+
+async def test_Z1_a_flood_is_told_4429_when_its_answers_are_not_read(autojump_clock: MockClock) -> None:
+    link = Pipe(capacity=4 * KIB)
+    async with gateway_world() as world, world.client(downlink=link) as client:
+        world.sessions.add("s", title="t" * 5000)
+        link.stall()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood, client, 2000)
+            await trio.sleep(0.5)
+            link.resume()
+            assert await client.wait_closed() == 4429
+
+
+async def test_Z1_requests_that_wait_are_bounded_in_bytes(autojump_clock: MockClock) -> None:
+    async with gateway_world() as world, world.client() as client:
+        world.sessions.add("s")
+        world.sessions.hold = trio.Event()
+        asked = [
+            await client.ask("prompt", session_id="s", client_request_id=f"r-{n}", text="x" * 900_000) for n in range(6)
+        ]
+        assert (await client.answer(asked[-1]))["code"] == "rate_limited"
+        world.sessions.hold.set()
+        answers = [await client.answer(request_id) for request_id in asked]
+        assert [answer["op"] for answer in answers] == ["result"] * 3 + ["error"] * 3
+
+
+async def test_Z1_pings_are_answered_no_faster_than_the_client_reads(autojump_clock: MockClock) -> None:
+    link = Pipe(capacity=4 * KIB)
+    async with gateway_world() as world, world.client(downlink=link) as client, world.client() as other:
+        link.stall()
+
+        async def ping_without_end() -> None:
+            try:
+                for number in range(3000):
+                    await client.socket.ping(f"{number:0>100}")
+            except ConnectionClosed:
+                return
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ping_without_end)
+            await trio.sleep(20)
+            assert world.gateway.pending_bytes < 150 * KIB
+            await trio.sleep(60)
+            assert world.gateway.connection_count == 1
+        assert await other.result("ping") == {}
+
+
+async def test_W8_closing_a_client_that_does_not_read_ends_in_time(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = Pipe(capacity=4 * KIB)
+    with no_traceback(caplog):
+        async with gateway_world() as world, world.client(downlink=link) as client:
+            world.sessions.add("s")
+            await client.result("subscribe", session_id="s")
+            link.stall()
+            world.sessions.say("s", "x" * 100_000)
+            await client.socket.send(b"wrong kind")
+            start = trio.current_time()
+            await link.over.wait()
+            assert trio.current_time() - start <= 11
