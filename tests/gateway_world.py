@@ -68,6 +68,7 @@ class MemorySessions:
         self.joins = 0
         self.created_by: list[str] = []
         self._ids = count(1)
+        self._left = trio.Event()
 
     async def _enter(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -207,6 +208,13 @@ class MemorySessions:
         session = self.sessions.get(session_id)
         if session is not None:
             session.channel.remove(watcher)
+        self._left.set()
+        self._left = trio.Event()
+
+    async def wait_unwatched(self, session_id: str) -> None:
+        """Returns when nobody watches the Session."""
+        while self.sessions[session_id].channel.watched:
+            await self._left.wait()
 
     def say(self, session_id: str, text: str) -> None:
         """Publishes one text delta."""

@@ -1,0 +1,220 @@
+"""The same gateway on real loopback sockets: full kernel buffers, resets, half-open peers (W6, W8, R2, Z1)."""
+
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import trio
+
+from gateway_world import Map, World, gateway_world, no_traceback
+from turnwire.gateway import GatewaySettings
+
+KIB = 1024
+PATIENCE = 30
+"""Seconds after which a test that waits for something fails."""
+
+
+def is_delta(frame: Map) -> bool:
+    return frame.get("variant") == "delta"
+
+
+@asynccontextmanager
+async def raw_subscriber(world: World) -> AsyncIterator[trio.SocketStream]:
+    """A client that speaks just enough to subscribe to `s`, and then does not read."""
+    if "s" not in world.sessions.sessions:
+        world.sessions.add("s", title="t" * 5000)
+    sock = trio.socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    await sock.connect(("127.0.0.1", world.port))
+    stream = trio.SocketStream(sock)
+    await stream.send_all(
+        b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+    for request in (b'{"op":"hello","id":1}', b'{"op":"subscribe","id":2,"session_id":"s"}'):
+        await stream.send_all(masked(request))
+    seen = b""
+    while b'"snapshot"' not in seen:
+        seen += await stream.receive_some()
+    try:
+        yield stream
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+def masked(message: bytes) -> bytes:
+    """A text frame as a client sends it, with the mask 0."""
+    assert len(message) < 126
+    return bytes([0x81, 0x80 | len(message)]) + bytes(4) + message
+
+
+async def test_R2_Z1_stalled_sockets_cost_their_bound_and_others_get_everything_in_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = GatewaySettings(outbox_bytes=64 * KIB)
+    texts = [f"{number}:" + "x" * 4000 for number in range(2000)]
+    with no_traceback(caplog), trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(settings, network=True) as world,
+            world.client() as fast,
+            world.client() as other,
+            AsyncExitStack() as stalled,
+        ):
+            for _ in range(10):
+                await stalled.enter_async_context(raw_subscriber(world))
+            for client in (fast, other):
+                await client.result("subscribe", session_id="s")
+            most = 0
+            for number, text in enumerate(texts):
+                world.sessions.say("s", text)
+                if number % 10 == 9:
+                    await fast.count(number + 1, is_delta)
+                    most = max(most, world.gateway.pending_bytes)
+            await other.count(len(texts), is_delta)
+            assert fast.deltas("s") == other.deltas("s") == texts
+            assert 10 * 32 * KIB < most <= 10 * (64 + 64 + 8) * KIB, "8 MB were said to each of ten"
+
+
+async def test_R3_a_stalled_socket_that_reads_again_is_told_to_reload_and_recovers() -> None:
+    with trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(GatewaySettings(outbox_bytes=64 * KIB), network=True) as world,
+            raw_subscriber(world) as stream,
+        ):
+            for _ in range(2000):
+                world.sessions.say("s", "x" * 4000)
+                await trio.lowlevel.checkpoint()
+            seen = b""
+            while b'{"op":"reload","session_id":"s","reason":"lagged"}' not in seen:
+                seen += await stream.receive_some()
+            await stream.send_all(masked(b'{"op":"reload","id":3,"session_id":"s"}'))
+            while b'{"op":"result","id":3,"result":{"epoch":"epoch-1","seq":2000}}' not in seen:
+                seen += await stream.receive_some()
+            world.sessions.say("s", "caught up")
+            while b"caught up" not in seen:
+                seen += await stream.receive_some()
+
+
+async def test_W8_a_black_holed_socket_is_closed_by_the_write_deadline(caplog: pytest.LogCaptureFixture) -> None:
+    with no_traceback(caplog), trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(GatewaySettings(write_timeout_s=0.3), network=True) as world,
+            raw_subscriber(world),
+        ):
+            session = world.sessions.sessions["s"]
+            said = 0
+            while session.channel.watched:
+                world.sessions.say("s", "x" * 4000)
+                said += 1
+                await trio.sleep(0.001)
+            assert said > 10
+
+
+async def test_T4_a_reset_connection_is_forgotten_without_noise(caplog: pytest.LogCaptureFixture) -> None:
+    with no_traceback(caplog), trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(network=True) as world,
+            raw_subscriber(world) as stream,
+        ):
+            session = world.sessions.sessions["s"]
+            # SO_LINGER 0: close sends a reset instead of a farewell.
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await stream.aclose()
+            while session.channel.watched:
+                world.sessions.say("s", "x" * 100)
+                await trio.lowlevel.checkpoint()
+
+
+async def test_T4_a_half_closed_connection_is_ended(caplog: pytest.LogCaptureFixture) -> None:
+    with no_traceback(caplog), trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(network=True) as world,
+            raw_subscriber(world) as stream,
+        ):
+            await stream.send_eof()
+            while await stream.receive_some():
+                pass
+            await world.sessions.wait_unwatched("s")
+
+
+async def test_R1_a_socket_that_answers_no_ping_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    with no_traceback(caplog), trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(GatewaySettings(tick_ms=50), network=True) as world,
+            raw_subscriber(world) as stream,
+            world.client() as healthy,
+        ):
+            seen = b""
+            try:
+                while chunk := await stream.receive_some():
+                    seen += chunk
+            except trio.BrokenResourceError:
+                seen += b""  # a reset is an end as good as any
+            assert seen.count(b'{"op":"tick"}') >= 3
+            await world.sessions.wait_unwatched("s")
+            await healthy.count(10, lambda frame: frame["op"] == "tick")
+            assert world.gateway.connection_count == 1
+
+
+async def flood(stream: trio.SocketStream, message: bytes) -> None:
+    try:
+        while True:
+            await stream.send_all(message)
+    except trio.BrokenResourceError:
+        return
+
+
+async def test_Z1_a_socket_that_floods_without_reading_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    settings = GatewaySettings(close_timeout_s=0.5)
+    with no_traceback(caplog), trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(settings, network=True) as world,
+            raw_subscriber(world) as stream,
+            world.client() as other,
+        ):
+            requests = b"".join(
+                masked(b'{"op":"session.get","id":%d,"session_id":"s"}' % number) for number in range(10, 1000)
+            )
+            await flood(stream, requests)
+            assert await other.result("ping") == {}
+            assert world.gateway.pending_bytes < 200 * KIB
+
+
+async def test_W3_a_thousand_pipelined_requests_on_a_socket_get_one_answer_each() -> None:
+    with trio.fail_after(PATIENCE):
+        async with gateway_world(network=True) as world, world.client() as client:
+            asked = [await client.ask("ping") for _ in range(1000)]
+            for request_id in asked:
+                await client.answer(request_id)
+            assert len(client.frames) == 1001
+
+
+async def test_W8_the_server_ends_although_a_socket_is_stalled(caplog: pytest.LogCaptureFixture) -> None:
+    with no_traceback(caplog), trio.fail_after(PATIENCE):
+        async with (
+            gateway_world(GatewaySettings(close_timeout_s=0.3), network=True) as world,
+            raw_subscriber(world),
+        ):
+            for _ in range(100):
+                world.sessions.say("s", "x" * 40_000)
+            async with world.client() as client:
+                await world.gateway.drain()
+                assert await client.wait_closed() == 1012
+            await world.served.wait()
+
+
+async def test_R5_many_reconnects_at_once_are_served() -> None:
+    async def visit(world: World) -> None:
+        async with world.client() as client:
+            await client.result("subscribe", session_id="s")
+            await client.op("snapshot")
+
+    with trio.fail_after(PATIENCE):
+        async with gateway_world(network=True) as world:
+            world.sessions.add("s")
+            async with trio.open_nursery() as nursery:
+                for _ in range(100):
+                    nursery.start_soon(visit, world)
+            assert world.sessions.joins == 100
