@@ -1,0 +1,95 @@
+"""The README's examples are true: its dialogue by hand and its program are executed."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import trio
+from harness import PATIENCE_SECONDS, server_process
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+CLIENT = Path(sys.executable).with_name("websockets")
+FRAME = re.compile(r"< (\{.*\})")
+"""A received frame in the output of the command-line client, which also moves the cursor about."""
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def pattern(line: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(piece) for piece in line.split("…")))
+
+
+class CommandLineClient:
+    """The client as a person sees it: lines typed, frames shown."""
+
+    def __init__(self, process: trio.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._input, self._output = process.stdin, process.stdout
+        self._text = ""
+        self._taken = 0
+
+    async def type(self, line: str) -> None:
+        await self._input.send_all(line.encode() + b"\n")
+
+    async def expect(self, line: str) -> None:
+        """The next frame that is shown; deltas that the dialogue leaves out (`…` in `seq`) are passed over."""
+        wanted = pattern(line)
+        passed: list[str] = []
+        with trio.fail_after(PATIENCE_SECONDS):
+            while True:
+                frames = FRAME.findall(self._text)
+                if len(frames) > self._taken:
+                    frame = frames[self._taken]
+                    self._taken += 1
+                    if wanted.fullmatch(frame):
+                        return
+                    assert '"variant":"delta"' in frame, f"wanted {line}\ngot {frame}\nafter {passed}"
+                    passed.append(frame)
+                    continue
+                chunk = await self._output.receive_some()
+                assert chunk, f"the client ended; wanted {line}"
+                self._text += bytes(chunk).decode()
+
+
+async def test_the_dialogue_by_hand_goes_as_the_readme_says(tmp_path: Path) -> None:
+    lines = block("wire").splitlines()
+    assert len([line for line in lines if line.startswith("> ")]) >= 5
+    async with server_process(tmp_path / "t.db") as server:
+        process = await trio.lowlevel.open_process(
+            [str(CLIENT), server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        client = CommandLineClient(process)
+        try:
+            for line in lines:
+                if line.startswith("> "):
+                    await client.type(line[2:])
+                else:
+                    await client.expect(line.removeprefix("< "))
+        finally:
+            process.kill()
+            await process.wait()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            await process.stdin.aclose()
+            await process.stdout.aclose()
+
+
+def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block("python")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "TurnStart" in answer.stdout
+    assert "status='completed'" in answer.stdout
+    assert answer.stdout.rstrip().endswith("2")
