@@ -93,3 +93,29 @@ def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     assert "TurnStart" in answer.stdout
     assert "status='completed'" in answer.stdout
     assert answer.stdout.rstrip().endswith("2")
+
+
+async def test_the_fifteen_lines_in_the_readme_show_an_answer(tmp_path: Path) -> None:
+    example = block("js")
+    assert len(example.splitlines()) <= 15
+    library = (ROOT / "clients" / "js" / "dist" / "index.js").as_uri()
+    async with server_process(tmp_path / "t.db") as server:
+        script = tmp_path / "example.mjs"
+        script.write_text(example.replace('"turnwire"', f'"{library}"').replace("127.0.0.1:8787", server.address))
+        process = await trio.lowlevel.open_process(
+            ["node", "--experimental-websocket", "--no-warnings", str(script)], stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        text = ""
+        try:
+            with trio.fail_after(PATIENCE_SECONDS):
+                while " w20 " not in text:
+                    chunk = await process.stdout.receive_some()
+                    assert chunk, f"the example ended early: {text}"
+                    text += bytes(chunk).decode()
+        finally:
+            process.kill()
+            await process.wait()
+            await process.stdout.aclose()
+        assert "live user /stream 20" in text
+        assert "live agent w1 w2 " in text
