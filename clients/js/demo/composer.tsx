@@ -35,7 +35,10 @@ export function Composer(props: ComposerProps) {
     field.current?.focus();
   };
 
-  useEffect(() => field.current?.focus(), [draftKey]);
+  useEffect(() => {
+    // On a phone the focus would bring up the keyboard and hide half of what is to be read.
+    if (matchMedia("(pointer: fine)").matches) field.current?.focus();
+  }, [draftKey]);
   useEffect(
     () =>
       onRestore((key) => {

@@ -1,7 +1,8 @@
 /** What ties components to the client's stores and to the address of the page. */
 
-import { useCallback, useEffect, useReducer, useState } from "preact/hooks";
+import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Client, ClientState, Session, SessionHandle, SessionState } from "../src/index.ts";
+import { sentence } from "./notices.tsx";
 
 interface Subscribable<State> {
   subscribe(listener: () => void): () => void;
@@ -43,7 +44,7 @@ export function useRoute(): [string | undefined, (session_id: string | undefined
 
 export interface SessionList {
   readonly items: readonly Session[];
-  readonly error?: string;
+  readonly error?: string | undefined;
   readonly more?: () => void;
   readonly refresh: () => void;
 }
@@ -52,27 +53,41 @@ export interface SessionList {
 const REFRESH_MS = 10_000;
 const PAGE = 50;
 
+type Listed = Pick<SessionList, "items" | "error"> & { readonly has_more: boolean };
+
 export function useSessionList(client: Client, connected: boolean): SessionList {
-  const [limit, setLimit] = useState(PAGE);
-  const [page, setPage] = useState<{ items: readonly Session[]; has_more: boolean; error?: string }>({
-    items: [],
-    has_more: false,
-  });
+  const [pages, setPages] = useState(1);
+  const [listed, setListed] = useState<Listed>({ items: [], has_more: false });
+  const latest = useRef(0);
   const refresh = useCallback(() => {
-    client.listSessions({ limit }).then(setPage, (error: unknown) => {
-      setPage((old) => ({ ...old, error: error instanceof Error ? error.message : String(error) }));
-    });
-  }, [client, limit]);
+    if (client.getSnapshot().connection.status !== "connected") return;
+    const mine = ++latest.current;
+    const show = (change: (old: Listed) => Listed): void => {
+      // An answer that comes after a younger question is out of date.
+      if (mine === latest.current) setListed(change);
+    };
+    listPages(client, pages).then(
+      (page) => show(() => page),
+      (error: unknown) => show((old) => ({ ...old, error: sentence(error) })),
+    );
+  }, [client, pages]);
   useEffect(() => {
     if (!connected) return;
     refresh();
     const timer = setInterval(() => document.visibilityState === "visible" && refresh(), REFRESH_MS);
     return () => clearInterval(timer);
   }, [connected, refresh]);
-  return {
-    items: page.items,
-    ...(page.error !== undefined && { error: page.error }),
-    ...(page.has_more && { more: () => setLimit((old) => old + PAGE) }),
-    refresh,
-  };
+  const { has_more, ...rest } = listed;
+  return { ...rest, ...(has_more && { more: () => setPages((old) => old + 1) }), refresh };
+}
+
+async function listPages(client: Client, pages: number): Promise<Listed> {
+  const items: Session[] = [];
+  let before: string | undefined;
+  for (let left = pages; ; left -= 1) {
+    const page = await client.listSessions({ limit: PAGE, ...(before !== undefined && { before }) });
+    items.push(...page.items);
+    before = page.next_before;
+    if (left <= 1 || !page.has_more) return { items, has_more: page.has_more };
+  }
 }

@@ -41,7 +41,12 @@ const PartItem = memo(({ part, user }: { part: Part; user: boolean }) => {
       return <Tool part={part} />;
     case "error":
       return (
-        <p class="notice error" data-part-id={part.part_id} data-code={part.code}>
+        // That somebody pressed Stop is no fault.
+        <p
+          class={part.code === "stopped" ? "notice" : "notice error"}
+          data-part-id={part.part_id}
+          data-code={part.code}
+        >
           {part.message}
         </p>
       );

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ModelRequestWarning, SessionHandle, SessionState } from "../src/index.ts";
+import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
 import { Conversation } from "./conversation.tsx";
 import { useSession } from "./hooks.ts";
@@ -58,6 +59,7 @@ export function SessionPane({ session, connected, failed, onSend, onChange }: Se
         )}
         {warning && <Warning warning={warning} />}
         {failed}
+        <Announcer running={running} messages={state.messages} />
         <Activity state={state} connected={connected} />
         <Composer
           draftKey={session.session_id}
@@ -79,7 +81,7 @@ const ENDED: Readonly<Record<string, string>> = {
   forbidden: "This session is not yours to see",
 };
 
-/** A line that says what goes on; screen readers hear it instead of every fragment of text. */
+/** A line that says what goes on. */
 function Activity({ state, connected }: { state: SessionState; connected: boolean }) {
   const queued = state.queue.length;
   const behind = state.status === "stale" && !connected;

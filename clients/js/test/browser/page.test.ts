@@ -94,7 +94,7 @@ describe("prompting", () => {
     answer(session).append("endless");
     await page.waitForSelector(".button.stop");
     await page.press("textarea", "Escape");
-    await page.waitForSelector('.notice.error[data-code="stopped"]');
+    await page.waitForSelector('.notice[data-code="stopped"]');
     await page.waitForSelector(".button.stop", { state: "detached" });
   });
 

@@ -1,12 +1,12 @@
 /** Serves the built page with FakeServer behind it, under the policy that the real server sends. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { WebSocketServer } from "ws";
 import { FakeServer } from "../support/fake_server.ts";
+import { attachSockets } from "../support/sockets.ts";
 
 const PAGE = fileURLToPath(new URL("../../../../server/turnwire/page", import.meta.url));
 
@@ -43,7 +43,7 @@ export async function servePage(): Promise<PageServer> {
     return void response.writeHead(200, headers).end(readFileSync(path));
   });
   const fake = new FakeServer(() => Date.now());
-  const sockets = attach(http, fake);
+  const sockets = attachSockets(http, fake);
   await new Promise<void>((resolve) => void http.listen(0, "127.0.0.1", resolve));
   return {
     fake,
@@ -54,17 +54,4 @@ export async function servePage(): Promise<PageServer> {
       await new Promise((resolve) => void http.close(resolve));
     },
   };
-}
-
-function attach(http: Server, fake: FakeServer): WebSocketServer {
-  const sockets = new WebSocketServer({ server: http, path: "/ws" });
-  sockets.on("connection", (socket) => {
-    const connection = fake.connect({
-      send: (text) => socket.send(text),
-      close: (code, reason) => socket.close(code, reason),
-    });
-    socket.on("message", (data) => connection.receive(String(data)));
-    socket.on("close", () => connection.closed());
-  });
-  return sockets;
 }
