@@ -12,6 +12,9 @@ from turnwire_protocol.messages import Config, Message, StoredJson
 from turnwire_protocol.parts import AgentPart, Counter, Id, Ordinal, TimeMs
 
 TurnStatus: TypeAlias = Literal["completed", "failed", "stopped"]
+"""How a Turn ended."""
+
+TurnState: TypeAlias = Literal["queued", "running", "completed", "failed", "stopped"]
 DeltaType: TypeAlias = Literal["text", "reasoning", "tool_input"]
 RequestKind: TypeAlias = Literal["turn", "title", "compaction"]
 
