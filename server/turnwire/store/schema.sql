@@ -32,10 +32,10 @@ CREATE TABLE messages (
     preview TEXT,
     -- The Message's JSON without its Parts, as it is sent.
     head TEXT NOT NULL CHECK (
-        head ->> '$.message_id' = message_id
-        AND head ->> '$.role' = role
-        AND head ->> '$.sequence' = sequence
-        AND head ->> '$.revision' = revision
+        head ->> '$.message_id' IS message_id
+        AND head ->> '$.role' IS role
+        AND head ->> '$.sequence' IS sequence
+        AND head ->> '$.revision' IS revision
     ),
     UNIQUE (session_id, sequence),
     -- What parts refer to: a Part belongs to a Message of its own Session and role (P2).

@@ -4,7 +4,7 @@ Changes go through the one `Writer`, reads through `Readers`; this file only tie
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -137,10 +137,11 @@ class SqliteStore:
                 await self._closed.wait()
             return
         self._closing = True
-        await self._readers.aclose()
-        await self._writer.aclose()
-        self._lock.release()
-        self._closed.set()
+        async with AsyncExitStack() as closing:  # whatever fails on the way, all of it is closed, the readers first
+            closing.callback(self._closed.set)
+            closing.callback(self._lock.release)
+            closing.push_async_callback(self._writer.aclose)
+            closing.push_async_callback(self._readers.aclose)
 
 
 class _Files:

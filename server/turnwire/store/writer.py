@@ -267,5 +267,9 @@ class _WriterThread(threading.Thread):
 
     def _close(self) -> None:
         self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        self._connection.close()
-        self._report([], self._problem, True)
+        try:
+            self._connection.close()
+        except apsw.Error as error:  # closed it is all the same, and what was acknowledged is in the log
+            _log.warning("the database was not closed cleanly: %s", error)
+        finally:
+            self._report([], self._problem, True)
