@@ -55,6 +55,15 @@ class HeldMessage:
         """The Parts in order, without the text that is still to be joined."""
         yield from self._message["parts"]
 
+    def may_change(self, running: str | None) -> bool:
+        """Whether the server may still change this Message, as far as is known here; `running` is the running Turn."""
+        message = self._message
+        if message.get("role") == "user":
+            return False
+        if message.get("state") != "done" or (running is not None and message.get("turn_id") == running):
+            return True
+        return any(part.get("type") == "action" and part.get("state") == "running" for part in message["parts"])
+
     def put_part(self, part: Mapping[str, Any], revision: int) -> None:
         """Replaces the Part with the same `part_id`, or inserts this one by its `sequence`."""
         part_id = require(part, "part_id", str)

@@ -148,9 +148,12 @@ class SessionView:
 
     def _merge_newest(self, items: list[HeldMessage], page: Frame) -> list[HeldMessage]:
         """Puts the page in place of what it covers; returns the Messages that stay because they are ahead of it."""
-        start = min((held.sequence for held in items), default=0)
+        if not items:
+            return self._replace(items, page)
+        start = min(held.sequence for held in items)
         older = [held for held in self._order if held.sequence < start]
-        if not items or len(older) == len(self._order):
+        running = None if self.turn is None else self.turn.get("turn_id")
+        if any(held.may_change(running) for held in older):
             return self._replace(items, page)
         stayed = [
             known

@@ -8,6 +8,7 @@ from vector_cases.frames import (
     delta,
     got,
     message,
+    mutation,
     page,
     part,
     pending,
@@ -20,6 +21,16 @@ from vector_cases.frames import (
     unsubscribed,
     user,
 )
+
+COMPACTING = {
+    "part_id": "p1",
+    "sequence": 1,
+    "type": "action",
+    "action_id": "a1",
+    "action_type": "context-compaction",
+    "state": "running",
+    "title": "Compacting",
+}
 
 
 def _answer(content: str, revision: int) -> Plain:
@@ -85,8 +96,10 @@ def gaps() -> list[Plain]:
             got(delta(6, 2, "b")),
             got(delta(6, 2, "b"), "ignored"),
             got(delta(5, 1, "a"), "ignored"),
+            got(mutation(7, "session", type="title", title="Other")),
+            got(mutation(7, "session", type="title", title="Other"), "ignored"),
             status="live",
-            seq=6,
+            seq=7,
             messages=[_answer("ab", 2)],
         ),
         case(
@@ -195,6 +208,36 @@ def reconnects() -> list[Plain]:
             messages=[user(sequence) for sequence in range(1, 10)],
             has_more=False,
             next_before_sequence=None,
+        ),
+        *[
+            case(
+                f"older history is dropped when a Message in it may have changed unseen: {why}",
+                "W7 S5",
+                got(snapshot(5, user(1), message_, user(3, turn_id="t2"), turn=turn)),
+                DISCONNECTED,
+                got(snapshot(9, of=page(user(3, turn_id="t2"), user(4, turn_id="t3"), next_before=3))),
+                status="live",
+                messages=[user(3, turn_id="t2"), user(4, turn_id="t3")],
+                has_more=True,
+                next_before_sequence=3,
+            )
+            for why, turn, message_ in (
+                ("it was streaming", None, agent(2, text("a"))),
+                ("its Turn was running", "t1", agent(2, text("a"), state="done")),
+                ("its Action was running", None, agent(2, COMPACTING, state="done")),
+            )
+        ],
+        case(
+            "a single old Message that changed does not count as history",
+            "W7 M3",
+            got(snapshot(5, of=page(user(7), user(8), next_before=7))),
+            got(message(6, user(2, text("changed"), revision=5))),
+            DISCONNECTED,
+            got(snapshot(9, of=page(user(5), user(6), user(7), user(8), next_before=5))),
+            status="live",
+            messages=[user(2, text("changed"), revision=5), *[user(sequence) for sequence in range(5, 9)]],
+            has_more=True,
+            next_before_sequence=5,
         ),
         case(
             "a Message that the snapshot no longer holds is gone",
