@@ -153,7 +153,7 @@ class SessionView:
         start = min(held.sequence for held in items)
         older = [held for held in self._order if held.sequence < start]
         running = None if self.turn is None else self.turn.get("turn_id")
-        if any(held.may_change(running) for held in older):
+        if len(older) == len(self._order) or any(held.may_change(running) for held in older):
             return self._replace(items, page)
         stayed = [
             known
