@@ -1,6 +1,6 @@
 /** The page: list of Sessions on the left, the chosen one on the right. */
 
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "../src/index.ts";
 import { Composer } from "./composer.tsx";
 import { useClient, useRoute, useSessionList } from "./hooks.ts";
@@ -19,7 +19,13 @@ export function App({ client }: { client: Client }) {
   const [failures, setFailures] = useState<readonly Failure[]>([]);
   const chosen = list.items.find((item) => item.session_id === session_id);
   const title = chosen?.title ?? (session_id === undefined ? "New session" : "Session");
+  const menuButton = useRef<HTMLButtonElement>(null);
+  const closeMenu = useCallback(() => {
+    setMenu(false);
+    menuButton.current?.focus();
+  }, []);
   useEffect(() => setMenu(false), [session_id]);
+  useUnloadWarning(unsent.length > 0);
   useEffect(() => void (document.title = `${title} · Turnwire`), [title]);
 
   const send = useCallback(
@@ -51,10 +57,11 @@ export function App({ client }: { client: Client }) {
 
   return (
     <div class={menu ? "app menu-open" : "app"}>
-      <Sidebar list={list} chosen={session_id} onSelect={go} onClose={() => setMenu(false)} open={menu} />
-      <main class="main">
+      <Sidebar list={list} chosen={session_id} onSelect={go} onClose={closeMenu} open={menu} />
+      <main class="main" inert={menu}>
         <header class="bar">
           <button
+            ref={menuButton}
             type="button"
             class="icon-button menu-button"
             aria-label="Sessions"
@@ -94,4 +101,14 @@ export function App({ client }: { client: Client }) {
       </main>
     </div>
   );
+}
+
+/** Prompts that were not sent live in this page only: closing it would lose them without a word. */
+function useUnloadWarning(active: boolean): void {
+  useEffect(() => {
+    if (!active) return;
+    const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [active]);
 }

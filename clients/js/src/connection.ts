@@ -54,6 +54,8 @@ export interface ConnectionObserver {
   onFrame(frame: ServerFrame | UnknownFrame): void;
 }
 
+/** The version of the protocol that is spoken here. */
+const PROTOCOL = 1;
 /** From `new WebSocket` to `welcome`; the server itself waits 10 s for `hello`. */
 export const OPEN_TIMEOUT_MS = 10_000;
 /** How long a connection that is doubted may keep silent after a `ping`. */
@@ -172,7 +174,7 @@ export class Connection {
     const socket = new WebSocket(url, codec.subprotocol);
     attempt.socket = socket;
     socket.binaryType = "arraybuffer";
-    const hello = { client: clientName, ...(token !== undefined && { token }) };
+    const hello = { protocol: PROTOCOL, client: clientName, ...(token !== undefined && { token }) };
     socket.onopen = () => void this.#hello(attempt, hello);
     socket.onmessage = (event: { data: unknown }) => this.#receive(attempt, event.data);
     socket.onclose = (event: { code: number; reason: string }) =>
