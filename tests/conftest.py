@@ -1,1 +1,43 @@
 """Shared fixtures of all tests."""
+
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LOCAL_MODEL = Path(__file__).parent.parent / "server" / "tools" / "local_model.py"
+NOT_INSTALLED = 3
+"""The tool's exit code when the packages of the local model are missing."""
+
+START_SECONDS = 120
+"""A fixture that waits this long for the local model has failed."""
+
+
+@pytest.fixture(scope="session")
+def local_model() -> Iterator[str]:
+    """The base URL of a real language model on this machine, for `openai:smollm2`; one for all tests of the run."""
+    process = subprocess.Popen(
+        [sys.executable, str(LOCAL_MODEL), "host"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        assert ready, "the local model has not started in time"
+        url = process.stdout.readline().strip()
+        if not url:
+            _, log = process.communicate()
+            if process.returncode == NOT_INSTALLED:
+                pytest.skip(f"left out, no real model on this machine: {log.strip()}")
+            raise AssertionError(f"the local model ended with {process.returncode}:\n{log}")
+        yield url
+    finally:
+        process.kill()
+        process.communicate()
