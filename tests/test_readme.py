@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import trio
+
 from harness import PATIENCE_SECONDS, server_process
 
 ROOT = Path(__file__).parent.parent
