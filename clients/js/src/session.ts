@@ -38,6 +38,8 @@ export class SessionHandle {
   #older: Promise<boolean> | undefined;
   /** Raised by whatever makes an earlier `subscribe` or `reload` out of date. */
   #syncing = 0;
+  /** Raised by each snapshot frame that is taken in. */
+  #snapshots = 0;
   #state: SessionState | undefined;
 
   constructor(session_id: string, host: SessionHost) {
@@ -101,7 +103,7 @@ export class SessionHandle {
     return this.#host.request("stop", { session_id: this.session_id, ...options });
   }
 
-  /** Loads the page before the oldest Message held; says whether there was one. */
+  /** Loads the page before the oldest Message held; says whether it brought any. */
   loadOlder(limit?: number): Promise<boolean> {
     this.#older ??= this.#loadOlder(limit).finally(() => {
       this.#older = undefined;
@@ -113,6 +115,7 @@ export class SessionHandle {
 
   async #loadOlder(limit: number | undefined): Promise<boolean> {
     const view = this.#view;
+    const asked = this.#snapshots;
     const before_sequence = view.state.next_before_sequence;
     if (before_sequence === undefined) return false;
     const { session_id } = this;
@@ -121,6 +124,8 @@ export class SessionHandle {
       before_sequence,
       ...(limit !== undefined && { limit }),
     });
+    // A page from before the last snapshot may be older than what that replaced.
+    if (view !== this.#view || asked !== this.#snapshots) return false;
     return view.addPage(page, before_sequence) === "applied" && page.items.length > 0;
   }
 
@@ -134,6 +139,7 @@ export class SessionHandle {
   receive(frame: SessionFrame): void {
     if (!this.isActive) return;
     const effect: Effect = this.#view.receive(frame);
+    if (frame.op === "snapshot" && effect !== "ignored") this.#snapshots += 1;
     if (effect === "reload") void this.#sync("reload");
     if (effect === "applied" && frame.op === "mutation") callEach(this.#mutationListeners, frame);
     if (effect !== "ignored" && effect !== "buffered") this.#store.changed();

@@ -176,6 +176,11 @@ export class SessionView {
     if (start === undefined || first === undefined || last === undefined || last < start) {
       return this.#replace(page);
     }
+    const running = this.#turn?.turn_id;
+    const outdated = this.#log.messages.some(
+      (message) => message.sequence < start && mayChange(message, running),
+    );
+    if (outdated) return this.#replace(page);
     const ahead = this.#log.replaceFrom(start, page.items);
     const cursor = this.#nextBefore;
     const goesDeeper = first < start && (cursor === undefined || cursor < start);
@@ -331,4 +336,11 @@ export class SessionView {
       ...(this.#nextBefore !== undefined && { next_before_sequence: this.#nextBefore }),
     };
   }
+}
+
+/** Whether the server may have changed this Message unseen; `running` is the Turn that ran when it was last seen. */
+function mayChange({ role, state, turn_id, parts }: Message, running: string | undefined): boolean {
+  if (role === "user") return false;
+  if (state !== "done" || (running !== undefined && turn_id === running)) return true;
+  return parts.some((part) => part.type === "action" && part.state === "running");
 }

@@ -331,6 +331,24 @@ describe("commands", () => {
     expect(await session.loadOlder()).toBe(false);
   });
 
+  test("M3 an older page that was asked for before a snapshot is thrown away", async () => {
+    const { wire, fake, session } = await setup();
+    for (let index = 0; index < 120; index += 1)
+      fake.prompt(`p${index}`, [{ type: "text", text: `${index}` }]);
+    wire.socket.drop(1006);
+    await wire.clock.advance(2 * MIN_DELAY_MS);
+    const snapshot = fake.snapshot();
+    const older = session.loadOlder();
+    await wire.clock.advance(1); // the request is there, its answer on the way
+    wire.socket.fire(wire.socket.onmessage, { data: JSON.stringify(snapshot) });
+    await wire.clock.advance(10);
+    expect(await older).toBe(false);
+    const again = session.loadOlder();
+    await wire.clock.advance(10);
+    expect(await again).toBe(true);
+    expect(session.getSnapshot().messages).toHaveLength(session.getSnapshot().total - 20);
+  });
+
   test("W7 reads wait for a connection and are repeated when it is lost", async () => {
     const { wire, client } = await setup();
     wire.server.intercept = ({ op }) => (op === "session.create" ? "drop" : undefined);
