@@ -1,6 +1,7 @@
 """The contract of a Store, but for pages, listings and recovery: what is kept, and what is refused."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,9 @@ from turnwire.store.base import (
 from turnwire.store.memory import MemoryStore
 from turnwire.store.sqlite import SqliteStore
 from turnwire_protocol.codec import encode_json
+from turnwire_protocol.lifecycle import TURN
 from turnwire_protocol.messages import Config, Message, Origin, StoredJson, UserMessage
-from turnwire_protocol.mutations import TurnError
+from turnwire_protocol.mutations import TurnError, TurnState
 from turnwire_protocol.parts import (
     ActionPart,
     ContextPart,
@@ -289,6 +291,20 @@ async def test_T2_a_turn_is_started_once_and_finished_once(store: Store) -> None
     for status in ("queued", "running", "completed", "failed", "stopped"):
         await refused(store, save(turn("t", status)))
     assert await store.turn("t") == done
+
+
+@pytest.mark.parametrize("state", TURN.moves)
+@pytest.mark.parametrize("to", TURN.moves)
+async def test_T2_the_stored_status_follows_the_lifecycle(store: Store, state: TurnState, to: TurnState) -> None:
+    await store.commit([create()])
+    if state not in TURN.initial:
+        await store.commit(save(turn("t", "running")))
+    unstarted: dict[str, Any] = {"started_at": None} if state == "queued" and to != "running" else {}
+    await store.commit(save(turn("t", state)))
+    if to in TURN.moves[state]:
+        await store.commit(save(turn("t", to, **unstarted)))
+    else:
+        await refused(store, save(turn("t", to, **unstarted)))
 
 
 async def test_T2_a_queued_turn_may_end_unstarted_and_a_new_one_may_be_running(store: Store) -> None:

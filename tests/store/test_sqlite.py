@@ -1,6 +1,6 @@
 """What is special to the file: constraints that hold for any program, plans that do not grow, rows left alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -9,11 +9,13 @@ import pytest
 import trio
 
 from store.builders import NOW, agent, create, messages, newest, save, text, turn, user
+from turnwire.store import reads
+from turnwire.store.base import DeleteSession, Operation
 from turnwire.store.migrations import migrate
 from turnwire.store.reads import LISTINGS, PAGES
 from turnwire.store.rows import ONLY_AGENT, ONLY_USER, prepare
 from turnwire.store.sqlite import SqliteStore, open_sqlite
-from turnwire.store.writes import apply_all
+from turnwire.store.writes import apply_all, recover_one
 from turnwire_protocol.codec import encode_json
 from turnwire_protocol.messages import Message
 from turnwire_protocol.parts import AGENT_PART_TYPES, USER_PART_TYPES
@@ -139,6 +141,64 @@ def test_Z5_pages_and_listings_search_an_index_and_sort_nothing(
         steps = [step for step in plan if not step.startswith(bounded)]
         assert steps, plan
         assert all(step.startswith("SEARCH") and " USING " in step for step in steps), plan
+
+
+def instructions(connection: apsw.Connection, work: Callable[[apsw.Connection], object]) -> int:
+    """How many instructions SQLite's machine runs for `work`, to about ten: a cost that no clock disturbs."""
+    count = 0
+
+    def step() -> bool:
+        nonlocal count
+        count += 10
+        return False
+
+    connection.set_progress_handler(step, 10)
+    work(connection)
+    connection.set_progress_handler(None, 10)
+    return count
+
+
+def writing(*operations: Operation) -> Callable[[apsw.Connection], object]:
+    prepared = [prepare(operation) for operation in operations]
+    return lambda connection: apply_all(connection, prepared)
+
+
+def costs_after(connection: apsw.Connection, length: int) -> dict[str, int]:
+    """What each kind of work costs in a Session of `length` Messages."""
+    for n in range(1, length + 1):
+        apply_all(connection, [prepare(operation) for operation in save(agent(n, session_id="long"))])
+    works: dict[str, Callable[[apsw.Connection], object]] = {
+        "append": writing(*save(agent(length + 1, session_id="long"))),
+        "save again": writing(*save(agent(length + 1, text("x"), state="streaming", revision=2, session_id="long"))),
+        "turn": writing(*save(turn(f"t{length}", "running", session_id="long"))),
+        "session": lambda connection: reads.session(connection, "long"),
+        "listing": lambda connection: reads.listing(connection, None, 50, False),
+        "page": lambda connection: reads.page(connection, "long", None, 10, False),
+        "page with internal ones": lambda connection: reads.page(connection, "long", length // 2, 10, True),
+        "unfinished": lambda connection: reads.unfinished_sessions(connection),
+        "recovery": lambda connection: recover_one(connection, "long", NOW),
+    }
+    return {name: instructions(connection, work) for name, work in works.items()}
+
+
+def test_Z5_no_cost_grows_with_the_session(connection: apsw.Connection) -> None:
+    costs: dict[int, dict[str, int]] = {}
+    for length in (30, 600):
+        apply_all(connection, [prepare(create("long"))])
+        costs[length] = costs_after(connection, length)
+        apply_all(connection, [prepare(DeleteSession("long"))])
+    assert all(cost > 0 for cost in costs[30].values())
+    grown = {name: (cost, costs[600][name]) for name, cost in costs[30].items() if costs[600][name] > cost * 1.1 + 50}
+    assert grown == {}
+
+
+def test_Z5_deleting_a_session_costs_the_same_for_each_message(connection: apsw.Connection) -> None:
+    each: dict[int, float] = {}
+    for length in (30, 600):
+        apply_all(connection, [prepare(create("long"))])
+        costs_after(connection, length)
+        each[length] = instructions(connection, writing(DeleteSession("long"))) / length
+    assert each[600] < each[30] * 1.1
 
 
 async def test_P2_what_a_newer_writer_stored_is_passed_on(tmp_path: Path) -> None:

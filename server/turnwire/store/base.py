@@ -169,7 +169,7 @@ class SaveMessage(Struct, frozen=True):
 
 
 class SaveTurn(Struct, frozen=True):
-    """A new Turn, or a Turn's next status: queued -> running -> a final one, or queued -> a final one."""
+    """A new Turn, queued or running, or a Turn's next status as its lifecycle allows (T2)."""
 
     record: TurnRecord
 

@@ -6,7 +6,7 @@ the same contract suite.
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import trio
 from msgspec.structs import replace
@@ -40,12 +40,10 @@ from turnwire.store.rows import (
     prepare,
     recovered_row,
 )
+from turnwire_protocol.lifecycle import TURN
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_NEXT_STATUS: Final = {"queued": frozenset({"running", "completed", "failed", "stopped"})} | {
-    "running": frozenset({"completed", "failed", "stopped"})
-}
 
 
 @asynccontextmanager
@@ -283,9 +281,9 @@ class _Tables:
         self.session(record.session_id)
         old = self.turns.get(record.turn_id)
         if old is None:
-            _require(record.status in UNFINISHED_TURN, "a new Turn is queued or running (T2)")
+            _require(record.status in TURN.initial, "a new Turn is queued or running (T2)")
         else:
-            follows = record.status in _NEXT_STATUS.get(old.status, frozenset())
+            follows = record.status in TURN.moves[old.status]
             _require(follows, "a Turn is started once and finished once (T2)")
             same = (old.session_id, old.created_at) == (record.session_id, record.created_at)
             same = same and old.started_at in (None, record.started_at)

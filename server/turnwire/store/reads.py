@@ -50,7 +50,8 @@ LISTINGS: Final = {True: _LISTING.format(archived="NOT NULL"), False: _LISTING.f
 _MESSAGE: Final = """
 SELECT message_id, sequence, revision, CAST(head AS BLOB),
     (SELECT CAST(group_concat(json, ',' ORDER BY sequence) AS BLOB) FROM parts
-     WHERE parts.message_id = messages.message_id)
+     WHERE (parts.message_id, parts.session_id, parts.role)
+         = (messages.message_id, messages.session_id, messages.role))
 FROM messages
 """
 _PAGE: Final = _MESSAGE + "WHERE session_id = ?1 AND sequence < ?2 {visible} ORDER BY sequence DESC LIMIT ?3"

@@ -11,6 +11,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from turnwire.store.base import PART_STRIDE, REVISION_STRIDE, Recovered, TurnRecord
+from turnwire_protocol.lifecycle import ACTION, INTERACTION, TEXT, TOOL, TURN, Lifecycle, advance
 from turnwire_protocol.messages import Message, UserMessage
 from turnwire_protocol.mutations import TurnError
 from turnwire_protocol.parts import Part
@@ -21,20 +22,20 @@ _QUEUED_TURN: Final = "The server stopped before this Turn started."
 _TOOL: Final = "The server stopped before this tool finished."
 
 
-class _Lifecycle(NamedTuple):
+class _End(NamedTuple):
     field: str
-    open: frozenset[str]
-    end: str
+    lifecycle: Lifecycle[Any]
+    state: str
 
 
-_LIFECYCLES: Final[Mapping[str, _Lifecycle]] = {
-    "text": _Lifecycle("state", frozenset({"streaming"}), "done"),
-    "reasoning": _Lifecycle("state", frozenset({"streaming"}), "done"),
-    "tool": _Lifecycle("state", frozenset({"input-streaming", "ready", "waiting-user", "running"}), "failed"),
-    "interaction": _Lifecycle("status", frozenset({"pending"}), "cancelled"),
-    "action": _Lifecycle("state", frozenset({"running"}), "failed"),
+_ENDS: Final[Mapping[str, _End]] = {
+    "text": _End("state", TEXT, "done"),
+    "reasoning": _End("state", TEXT, "done"),
+    "tool": _End("state", TOOL, "failed"),
+    "interaction": _End("status", INTERACTION, "cancelled"),
+    "action": _End("state", ACTION, "failed"),
 }
-"""Which states of which Part cannot outlive the process, and what they become."""
+"""What the Parts that have a lifecycle become when the process that carried them on is gone."""
 
 
 class Recovery(NamedTuple):
@@ -105,15 +106,15 @@ def recover_message(message: Mapping[str, Any], *, now: int, part_id: str) -> di
 
 
 def _is_open(part: Part) -> bool:
-    lifecycle = _LIFECYCLES.get(str(part.__struct_config__.tag))
-    return lifecycle is not None and getattr(part, lifecycle.field) in lifecycle.open
+    end = _ENDS.get(str(part.__struct_config__.tag))
+    return end is not None and bool(end.lifecycle.moves.get(getattr(part, end.field)))
 
 
 def _closed(part: Mapping[str, Any], *, revision: int, now: int) -> dict[str, Any]:
-    lifecycle = _LIFECYCLES.get(part["type"])
-    if lifecycle is None or part.get(lifecycle.field) not in lifecycle.open:
+    end = _ENDS.get(part["type"])
+    if end is None or not end.lifecycle.moves.get(part.get(end.field)):
         return dict(part)
-    closed = {**part, lifecycle.field: lifecycle.end}
+    closed = {**part, end.field: advance(end.lifecycle, part[end.field], end.state)}
     if part["type"] == "tool":
         closed.setdefault("error", _TOOL)
     elif part["type"] == "interaction":
@@ -150,7 +151,12 @@ def _notice(session_id: str, turn: TurnRecord, *, sequence: int, now: int, new_i
 
 
 def _failed(turn: TurnRecord, now: int) -> TurnRecord:
-    return replace(turn, status="failed", finished_at=now, error=TurnError(INTERRUPTED, _sentence(turn)))
+    return replace(
+        turn,
+        status=advance(TURN, turn.status, "failed"),
+        finished_at=now,
+        error=TurnError(INTERRUPTED, _sentence(turn)),
+    )
 
 
 def _sentence(turn: TurnRecord) -> str:

@@ -27,12 +27,13 @@ from turnwire.store.base import (
 )
 from turnwire.store.recovery import is_unfinished
 from turnwire_protocol.codec import encode_json
+from turnwire_protocol.lifecycle import TURN
 from turnwire_protocol.messages import Message, StoredJson
 from turnwire_protocol.parts import AGENT_PART_TYPES, MAX_SAFE_INTEGER, USER_PART_TYPES, Part
 
 ONLY_USER: Final = USER_PART_TYPES - AGENT_PART_TYPES
 ONLY_AGENT: Final = AGENT_PART_TYPES - USER_PART_TYPES
-UNFINISHED_TURN: Final = frozenset({"queued", "running"})
+UNFINISHED_TURN: Final = frozenset(TURN.moves) - TURN.terminal
 
 _PARTS: Final = b',"parts":['
 _NO_PARTS: Final = _PARTS + b"]}"

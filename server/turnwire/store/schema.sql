@@ -44,7 +44,7 @@ CREATE TABLE messages (
 
 CREATE INDEX messages_visible ON messages (session_id, sequence) WHERE visibility = 'visible';
 CREATE INDEX messages_with_preview ON messages (session_id, sequence) WHERE preview IS NOT NULL;
-CREATE INDEX messages_unfinished ON messages (session_id) WHERE unfinished;
+CREATE INDEX messages_unfinished ON messages (session_id, sequence) WHERE unfinished;
 
 CREATE TABLE parts (
     session_id TEXT NOT NULL,
@@ -55,7 +55,9 @@ CREATE TABLE parts (
     type TEXT NOT NULL,
     -- The Part as it is sent.
     json TEXT NOT NULL CHECK (json <> ''),
-    UNIQUE (message_id, sequence),
+    -- A Message has one Session and one role, so this means: one Part for each sequence (P1). All columns of the foreign
+    -- key come first, so that SQLite finds a Message's Parts by it, however many the Session has.
+    UNIQUE (message_id, session_id, role, sequence),
     UNIQUE (session_id, part_id),
     FOREIGN KEY (message_id, session_id, role) REFERENCES messages (message_id, session_id, role) ON DELETE CASCADE,
     -- A role never holds the other role's Parts; types of a newer writer may come in either (P2).
@@ -149,8 +151,8 @@ END;
 
 CREATE TRIGGER turn_goes_on BEFORE UPDATE ON turns
 WHEN NOT CASE OLD.status
-    WHEN 'queued' THEN NEW.status <> 'queued'
-    WHEN 'running' THEN NEW.status NOT IN ('queued', 'running')
+    WHEN 'queued' THEN NEW.status IN ('running', 'failed', 'stopped')
+    WHEN 'running' THEN NEW.status IN ('completed', 'failed', 'stopped')
     ELSE 0
 END
 BEGIN
