@@ -20,10 +20,13 @@ export function App({ client }: { client: Client }) {
   const chosen = list.items.find((item) => item.session_id === session_id);
   const title = chosen?.title ?? (session_id === undefined ? "New session" : "Session");
   const menuButton = useRef<HTMLButtonElement>(null);
-  const closeMenu = useCallback(() => {
-    setMenu(false);
-    menuButton.current?.focus();
-  }, []);
+  const closeMenu = useCallback(() => setMenu(false), []);
+  const wasOpen = useRef(false);
+  useEffect(() => {
+    // Only now can the button take the focus: what lies behind an open menu is inert.
+    if (wasOpen.current && !menu) menuButton.current?.focus();
+    wasOpen.current = menu;
+  }, [menu]);
   useEffect(() => setMenu(false), [session_id]);
   useUnloadWarning(unsent.length > 0);
   useEffect(() => void (document.title = `${title} · Turnwire`), [title]);

@@ -137,6 +137,23 @@ describe("prompting", () => {
   });
 });
 
+describe("the keyboard", () => {
+  test("the menu of a narrow screen takes the focus, keeps it, and gives it back", async () => {
+    await page.setViewportSize({ width: 390, height: 700 });
+    await open();
+    const focused = (selector: string): Promise<unknown> =>
+      page.waitForFunction((name) => document.activeElement?.matches(name), selector);
+    await page.locator(".menu-button").focus();
+    await page.keyboard.press("Enter");
+    await focused(".sidebar button");
+    await page.keyboard.press("Tab");
+    await focused(".sidebar a[aria-current]");
+    await page.keyboard.press("Escape");
+    await focused(".menu-button");
+    expect(await page.locator(".sidebar").isVisible()).toBe(false);
+  });
+});
+
 describe("hostile text", () => {
   test("X5 nothing in an answer runs, loads from elsewhere, or breaks the policy", async () => {
     const session = await open();
