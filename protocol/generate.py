@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vector_cases import merge_joining, merge_losses, merge_pages, merge_state
+from vector_cases import codes, merge_joining, merge_losses, merge_pages, merge_state, requests, server_frames
 
 HERE = Path(__file__).resolve().parent
 
@@ -51,7 +51,16 @@ def outputs() -> dict[Path, str]:
         "unknowns": merge_state.unknowns(),
         "pages": merge_pages.pages(),
     }
-    return {Path("vectors/merge", f"{name}.json"): _cases(cases) for name, cases in merge.items()}
+    codec = {
+        "requests": requests.requests(),
+        "malformed": requests.malformed(),
+        "server_frames": server_frames.server_frames(),
+    }
+    return {
+        **{Path("vectors/merge", f"{name}.json"): _cases(cases) for name, cases in merge.items()},
+        **{Path("vectors/codec", f"{name}.json"): _cases(cases) for name, cases in codec.items()},
+        Path("vectors/codes.json"): json.dumps(codes.codes(), indent=2) + "\n",
+    }
 
 
 def outdated() -> list[Path]:

@@ -25,6 +25,9 @@ FORMATS: Final[tuple[Format, ...]] = ("json", "msgpack")
 MAX_DEPTH: Final = 32
 """How deep maps and lists of a request may nest, the request itself being 1."""
 
+MAX_QUOTED: Final = 300
+"""How many characters of a path or a sentence an error carries."""
+
 OPS: Final[dict[str, type]] = {struct.__struct_config__.tag: struct for struct in get_args(frames.Request)}
 """Request structs by `op`."""
 
@@ -85,7 +88,8 @@ def decode_map(data: bytes | str, format: Format) -> dict[str, Any]:
     except RecursionError:
         raise RequestError("invalid_frame", f"the frame nests deeper than {MAX_DEPTH} levels") from None
     except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
-        raise RequestError("invalid_frame", f"not {_NAMES[format]}: {error}") from None
+        sentence = "the data ends too early, or has a lone surrogate" if str(error) == _TRUNCATED else str(error)
+        raise RequestError("invalid_frame", f"not {_NAMES[format]}: {sentence}"[:MAX_QUOTED]) from None
     if not isinstance(value, dict):
         raise RequestError("invalid_frame", f"a frame is one map, this is {_name_of(value)}")
     return value
@@ -118,8 +122,7 @@ def convert(value: Any, type: Any) -> Any:
     try:
         return msgspec.convert(value, type, strict=True)
     except msgspec.ValidationError as error:
-        field, sentence = _explain(str(error))
-        raise RequestError("invalid_argument", f"{field}: {sentence}" if field else sentence, field=field) from None
+        raise _refused(*_explain(str(error))) from None
 
 
 def request_id_of(value: dict[str, Any]) -> int | None:
@@ -130,41 +133,70 @@ def request_id_of(value: dict[str, Any]) -> int | None:
     return None
 
 
+_Place: TypeAlias = tuple[Any, str | int]
+"""Where a value stands: the place of its container (or None) and its key. A path is only spelled out for the error that
+needs it: the paths of all values of one request can be far longer than the request."""
+
+
 def check_json(value: Any, *, path: str = "", max_depth: int = MAX_DEPTH) -> None:
     """Refuses what some peer could not hold: depth, unsafe integers, lone surrogates, keys and types JSON has not.
 
     Raises RequestError `invalid_argument` with the path of the first fault. Iterative: depth cannot exhaust the stack.
     """
-    stack: list[tuple[Any, str, int]] = [(value, path, 1)]
+    stack: list[tuple[Any, _Place | None, int]] = [(value, None, 1)]
     while stack:
-        item, where, depth = stack.pop()
+        item, place, depth = stack.pop()
         fault = _fault_of(item)
+        if fault is None and depth > max_depth and isinstance(item, dict | list):
+            fault = f"nests deeper than {max_depth} levels"
         if fault is not None:
-            raise RequestError("invalid_argument", f"{where}: {fault}" if where else fault, field=where or None)
-        if not isinstance(item, dict | list):
-            continue
-        if depth > max_depth:
-            raise RequestError(
-                "invalid_argument", f"{where}: nests deeper than {max_depth} levels", field=where or None
-            )
+            raise _refused(_path_of(place, path), fault)
         if isinstance(item, list):
-            stack.extend((child, f"{where}[{index}]", depth + 1) for index, child in enumerate(item))
-            continue
-        for key, child in item.items():
-            if not isinstance(key, str):
-                raise RequestError("invalid_argument", f"{where}: a key is not a string", field=where or None)
-            stack.append((child, f"{where}.{key}" if where else key, depth + 1))
+            stack.extend((child, (place, index), depth + 1) for index, child in enumerate(item))
+        elif isinstance(item, dict):
+            stack.extend((child, (place, key), depth + 1) for key, child in item.items())
+
+
+def _path_of(place: _Place | None, root: str) -> str:
+    keys: list[str | int] = []
+    while place is not None:
+        place, key = place
+        keys.append(key)
+    path = root
+    for key in reversed(keys):
+        path += f"[{key}]" if isinstance(key, int) else f".{key}" if path else key
+    return path
+
+
+def _refused(path: str, sentence: str) -> RequestError:
+    """`invalid_argument` at a path; what the client wrote itself is quoted up to a limit only."""
+    path, sentence = path[:MAX_QUOTED], sentence[:MAX_QUOTED]
+    return RequestError("invalid_argument", f"{path}: {sentence}" if path else sentence, field=path or None)
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def _fault_of(item: Any) -> str | None:
-    if item is None or isinstance(item, bool | str | dict | list):
+    if item is None or isinstance(item, bool | list):
         return None
+    if isinstance(item, str):
+        return "the text has a lone surrogate" if _has_surrogate(item) else None
+    if isinstance(item, dict):
+        if not all(isinstance(key, str) for key in item):
+            return "a key is not a string"
+        return "a key has a lone surrogate" if any(map(_has_surrogate, item)) else None
     if isinstance(item, int):
         return None if -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER else "the integer does not fit in 53 bits"
     if isinstance(item, float):
         return None if item - item == 0 else "the number is not finite"
     return f"{_name_of(item)} is not a JSON value"
 
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_TRUNCATED: Final = "Input data was truncated"
+"""What msgspec says of JSON with an unpaired `\\ud800` as well as of a frame that is cut."""
 
 _NAMES: Final = {"json": "JSON", "msgpack": "MessagePack"}
 _KINDS: Final = {
@@ -183,7 +215,7 @@ _KINDS: Final = {
     "Ext": "an extension value",
 }
 _LOCATION: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
-_FIELD: Final = re.compile(r"^Object (?P<fault>missing required|contains unknown) field `(?P<name>[^`]*)`$")
+_FIELD: Final = re.compile(r"^Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`$", re.DOTALL)
 _BACKTICKED: Final = re.compile(r"`([A-Za-z]+)`")
 
 
@@ -196,7 +228,7 @@ def _name_of(value: Any) -> str:
     return _KINDS.get(name, name)
 
 
-def _explain(error: str) -> tuple[str | None, str]:
+def _explain(error: str) -> tuple[str, str]:
     """msgspec's sentence as (path of the field, sentence in the words of SPEC.md)."""
     match = _LOCATION.match(error)
     what, path = (match["what"], match["path"] or "") if match else (error, "")
@@ -206,4 +238,4 @@ def _explain(error: str) -> tuple[str | None, str]:
         path = f"{path}.{missing['name']}" if path else missing["name"]
         return path, "is required" if missing["fault"].startswith("missing") else "unknown field"
     sentence = _BACKTICKED.sub(lambda kind: _KINDS.get(kind[1], kind[1]), what)
-    return path or None, sentence[:1].lower() + sentence[1:]
+    return path, sentence[:1].lower() + sentence[1:]

@@ -13,13 +13,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 MAX_SAFE_INTEGER = 2**53 - 1
 """The largest integer that every peer, JavaScript included, holds exactly."""
 
-Id: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
+Id: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]{1,128}(?!\n)$")]
 Counter: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
 Ordinal: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SAFE_INTEGER)]
 TimeMs: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
 """Milliseconds since the epoch."""
 
-Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_-]{0,63}(?!\n)$")]
 """The name of a `context` Part at the model boundary (P3)."""
 
 TextState: TypeAlias = Literal["streaming", "done"]

@@ -50,5 +50,6 @@ def test_every_state_is_reached_from_the_beginning(lifecycle: Lifecycle[Any]) ->
 
 
 def test_an_unknown_state_is_named() -> None:
+    tool: Lifecycle[Any] = TOOL
     with pytest.raises(IllegalTransition, match="no state 'asleep'"):
-        advance(TOOL, "asleep", "running")  # type: ignore[arg-type]
+        advance(tool, "asleep", "running")
