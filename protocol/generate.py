@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from turnwire_protocol.schema import schema
 from vector_cases import codes, merge_joining, merge_losses, merge_pages, merge_state, requests, server_frames
 
 HERE = Path(__file__).resolve().parent
@@ -59,6 +60,7 @@ def outputs() -> dict[Path, str]:
     return {
         **{Path("vectors/merge", f"{name}.json"): _cases(cases) for name, cases in merge.items()},
         **{Path("vectors/codec", f"{name}.json"): _cases(cases) for name, cases in codec.items()},
+        Path("schema/turnwire.v1.schema.json"): json.dumps(schema(), indent=1) + "\n",
         Path("vectors/codes.json"): json.dumps(codes.codes(), indent=2) + "\n",
     }
 
@@ -67,7 +69,7 @@ def outdated() -> list[Path]:
     """Generated files that are missing or differ from what the sources say, and ones that no source accounts for."""
     wanted = outputs()
     differing = [path for path, text in wanted.items() if not _says(HERE / path, text)]
-    orphans = [path.relative_to(HERE) for path in (HERE / "vectors").rglob("*.json")]
+    orphans = [path.relative_to(HERE) for folder in ("vectors", "schema") for path in (HERE / folder).rglob("*.json")]
     return sorted({*differing, *(path for path in orphans if path not in wanted)})
 
 
