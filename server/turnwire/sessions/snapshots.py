@@ -57,7 +57,10 @@ def snapshot_frames(
     queue: Sequence[QueuedPrompt],
     part_bytes: int,
 ) -> SnapshotFrames:
-    """The state at one point, in as many frames as its size asks for; every frame tells of the whole page."""
+    """The state at one point, in as many frames as its size asks for.
+
+    Clients join the lists of all parts, so the queue goes into the first only; the rest tells of the whole in each.
+    """
     slices = _slices(page.items, part_bytes)
     whole = Snapshot(
         session_id=session.session_id,
@@ -73,7 +76,9 @@ def snapshot_frames(
     )
     return SnapshotFrames(
         tuple(
-            structs.replace(whole, part=number, page=structs.replace(page, items=items))
+            structs.replace(
+                whole, part=number, page=structs.replace(page, items=items), queue=whole.queue if number == 1 else ()
+            )
             for number, items in enumerate(slices, start=1)
         )
     )
