@@ -11,7 +11,8 @@ LAYERS = (
     {"turnwire.app", "turnwire.cli", "turnwire.__main__", "turnwire.settings"},
     {"turnwire.gateway"},
     {"turnwire.sessions"},
-    {"turnwire.store", "turnwire.context", "turnwire.models"},
+    {"turnwire.context"},
+    {"turnwire.store", "turnwire.models", "turnwire.tools"},
     {"turnwire_protocol"},
 )
 """From the top down; a module imports from its own layer and from those below."""
@@ -22,6 +23,7 @@ FOREIGN = {
     "server/turnwire/store": {"websockets"},
     "server/turnwire/context": {"websockets", "apsw"},
     "server/turnwire/models": {"websockets", "apsw"},
+    "server/turnwire/tools": {"websockets", "apsw"},
     "server/turnwire/gateway": {"apsw"},
 }
 """What a package must not know."""

@@ -72,19 +72,53 @@ class FileContent(Struct, frozen=True, tag="file", tag_field="type"):
     filename: str | None = None
 
 
-Content: TypeAlias = TextContent | FileContent
+class ReasoningContent(Struct, frozen=True, tag="reasoning", tag_field="type"):
+    """What the model thought earlier; a provider that may not be told leaves it out."""
+
+    text: str
+
+
+class ToolCallContent(Struct, frozen=True, tag="tool_call", tag_field="type"):
+    """A call that the model made; `input_json` is its input as JSON text."""
+
+    tool_call_id: str
+    tool_name: str
+    input_json: str
+
+
+class ToolResultContent(Struct, frozen=True, tag="tool_result", tag_field="type"):
+    """What came of a call: JSON text, or a sentence where it failed."""
+
+    tool_call_id: str
+    tool_name: str
+    output: str
+    failed: bool = False
+
+
+Content: TypeAlias = TextContent | FileContent | ReasoningContent | ToolCallContent | ToolResultContent
 
 
 class ModelMessage(Struct, frozen=True):
-    """One message of the model's input, in the order in which the model shall read them."""
+    """One message of the model's input, in the order in which the model shall read them.
 
-    role: Literal["system", "user", "assistant"]
+    Tool calls stand in `assistant` messages, their results in the `tool` message right after.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: tuple[Content, ...]
 
     @property
     def text(self) -> str:
         """All text of the message, joined."""
         return "".join(part.text for part in self.content if isinstance(part, TextContent))
+
+
+class ToolSpec(Struct, frozen=True):
+    """A tool that the model may call: its name, what it is for, and the JSON Schema of its input (an object)."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
 
 
 class ModelRequest(Struct, kw_only=True, frozen=True):
@@ -94,16 +128,23 @@ class ModelRequest(Struct, kw_only=True, frozen=True):
     messages: tuple[ModelMessage, ...]
     key: str
     attempt: int = 1
+    tools: tuple[ToolSpec, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------------------ events
 
 
 class BlockStart(Struct, frozen=True):
-    """A block begins; `block` is unique within the stream."""
+    """A block begins; `block` is unique within the stream. A `tool` block is one call: its deltas are input JSON.
+
+    `tool_call_id` is the provider's own id for the call, needed to give the result back; unique within the request's
+    history only if the provider made it so.
+    """
 
     block: int
-    kind: Literal["text", "reasoning"]
+    kind: Literal["text", "reasoning", "tool"]
+    tool_call_id: str | None = None
+    tool_name: str | None = None
 
 
 class BlockDelta(Struct, frozen=True):

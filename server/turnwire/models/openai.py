@@ -15,7 +15,18 @@ import httpx2
 import openai
 import trio
 
-from turnwire.models.base import Content, ModelError, ModelEvent, ModelMessage, ModelRequest, TextContent, clean_text
+from turnwire.models.base import (
+    Content,
+    FileContent,
+    ModelError,
+    ModelEvent,
+    ModelMessage,
+    ModelRequest,
+    TextContent,
+    ToolCallContent,
+    ToolResultContent,
+    clean_text,
+)
 from turnwire.models.openai_errors import classified, malformed
 from turnwire.models.openai_stream import ChunkReader
 from turnwire.models.sse import SseDecoder, SseOverflow
@@ -77,7 +88,7 @@ class OpenAIProvider:
         decoder, reader, tail_until = SseDecoder(), ChunkReader(), inf
         call = self._client.chat.completions.with_streaming_response.create(
             model=request.model or self.model,
-            messages=[_message(each) for each in request.messages],
+            messages=[each for message in request.messages for each in _messages(message)],
             stream=True,
             stream_options={"include_usage": True},
         )
@@ -140,15 +151,46 @@ def _check_type(content_type: str) -> None:
         raise malformed(f"it answered with {content_type} instead of an event stream")
 
 
-def _message(message: ModelMessage) -> Any:
-    texts = [part for part in message.content if isinstance(part, TextContent)]
-    if len(texts) == len(message.content):
+def _messages(message: ModelMessage) -> list[Any]:
+    """One message of ours as those of Chat Completions: every tool result is a message of its own there."""
+    match message.role:
+        case "tool":
+            return [
+                {"role": "tool", "tool_call_id": part.tool_call_id, "content": clean_text(part.output)}
+                for part in message.content
+                if isinstance(part, ToolResultContent)
+            ]
+        case "assistant":
+            return [_assistant(message)]
+        case _:
+            return [{"role": message.role, "content": _input(message.content)}]
+
+
+def _input(content: tuple[Content, ...]) -> str | list[dict[str, Any]]:
+    texts = [part for part in content if isinstance(part, TextContent)]
+    if len(texts) == len(content):
         # A plain string is what every compatible server understands.
-        return {"role": message.role, "content": "\n".join(clean_text(part.text) for part in texts)}
-    return {"role": message.role, "content": [_content(part) for part in message.content]}
+        return "\n".join(clean_text(part.text) for part in texts)
+    return [_content(part) for part in content if isinstance(part, TextContent | FileContent)]
 
 
-def _content(part: Content) -> dict[str, Any]:
+def _assistant(message: ModelMessage) -> dict[str, Any]:
+    """What the model said and called; its reasoning is its own and is not told again."""
+    calls = [
+        {
+            "id": part.tool_call_id,
+            "type": "function",
+            "function": {"name": clean_text(part.tool_name), "arguments": clean_text(part.input_json)},
+        }
+        for part in message.content
+        if isinstance(part, ToolCallContent)
+    ]
+    texts = [clean_text(part.text) for part in message.content if isinstance(part, TextContent)]
+    said: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts)}
+    return {**said, "tool_calls": calls} if calls else said
+
+
+def _content(part: TextContent | FileContent) -> dict[str, Any]:
     if isinstance(part, TextContent):
         return {"type": "text", "text": clean_text(part.text)}
     url, name = clean_text(part.url), clean_text(part.filename or "file")

@@ -1,19 +1,26 @@
 """The scripted model: deterministic and offline, the demo's embedded default and the tests' way to cause faults.
 
-It obeys the newest user message: each line that begins with a slash is a command, and they are played in order within
-one model call; other lines are then ignored. A message without commands gets a short friendly answer. Nothing is ever
-wrong with a prompt: like any model, it answers a mistake with a sentence.
+It obeys the newest user message: each line that begins with a slash is a command, and they are played in order; other
+lines are then ignored. A message without commands gets a short friendly answer. Nothing is ever wrong with a prompt:
+like any model, it answers a mistake with a sentence.
 
-What each command does stands in `scripted_commands`. Exact timelines and broken streams for tests are `timeline`.
+A command that calls tools ends the Step. The next call finds the results in its history, after the newest user message:
+it counts them, and goes on after the last command whose results are all there (or within it, for one of many Steps).
+Where no command is left, it says a sentence about the results.
+
+What each command does stands in `scripted_commands` and `scripted_tools`. Exact timelines and broken streams for tests
+are `timeline`.
 """
 
 from collections.abc import AsyncGenerator, Iterator
 
 import trio
 
-from turnwire.models.base import ModelEvent, ModelRequest, StepEnd, TextContent, Usage
-from turnwire.models.scripted_commands import COMMANDS, BadArguments, Cut, Move, Pause, Speech
-from turnwire.models.scripted_texts import greeting
+from turnwire.models.base import ModelEvent, ModelRequest, TextContent, ToolResultContent
+from turnwire.models.scripted_commands import COMMANDS
+from turnwire.models.scripted_parameters import BadArguments
+from turnwire.models.scripted_speech import Cut, Move, Pause, Speech
+from turnwire.models.scripted_texts import about_results, greeting
 
 NAME_CHARACTERS = 32
 """How much of an unknown command's name is repeated to the user."""
@@ -46,16 +53,20 @@ class ScriptedProvider:
 
 def play(request: ModelRequest) -> Iterator[Move]:
     """All moves of one answer, without a clock. Raises ModelError where a command says so."""
-    speech = Speech(request)
     prompt = newest_prompt(request)
     commands = [line for line in prompt if line.startswith("/")]
-    if commands:
-        for line in commands:
-            yield from _obey(speech, line)
-    else:
+    results = newest_results(request)
+    rest, answered = _unplayed(commands, len(results))
+    speech = Speech(request, answered)
+    if not commands:
         yield from speech.words(greeting("\n".join(prompt), _count_prompts(request)))
-    usage = Usage(input_tokens=_count_words(request), output_tokens=speech.deltas)
-    yield StepEnd(blocks=tuple(range(speech.blocks)), usage=usage)
+    elif not rest:
+        yield from speech.words(about_results(results))
+    for line in rest:
+        yield from _obey(speech, line)
+        if speech.called:
+            break
+    yield speech.end()
 
 
 def newest_prompt(request: ModelRequest) -> list[str]:
@@ -65,6 +76,40 @@ def newest_prompt(request: ModelRequest) -> list[str]:
             texts = [part.text for part in message.content if isinstance(part, TextContent)]
             return [line.strip() for text in texts for line in text.split("\n")]
     return []
+
+
+def newest_results(request: ModelRequest) -> list[ToolResultContent]:
+    """The results of tools that came after the newest user message, in order."""
+    newest: list[tuple[ToolResultContent, ...]] = []
+    for message in reversed(request.messages):
+        if message.role == "user":
+            break
+        newest.append(tuple(part for part in message.content if isinstance(part, ToolResultContent)))
+    return [result for results in reversed(newest) for result in results]
+
+
+def _unplayed(commands: list[str], results: int) -> tuple[list[str], int]:
+    """The commands still to be played, and how many results the first of them that calls tools has already."""
+    start = 0
+    for index, line in enumerate(commands):
+        needed = _results_needed(line)
+        if needed > results:
+            return (commands[index:], results) if results else (commands[start:], 0)
+        if needed:
+            results -= needed
+            start = index + 1
+    return commands[start:], 0
+
+
+def _results_needed(line: str) -> int:
+    name, _, rest = line[1:].partition(" ")
+    command = COMMANDS.get(name)
+    if command is None or command.results is None:
+        return 0
+    try:
+        return command.results(*command.parse(rest))
+    except BadArguments:
+        return 0
 
 
 def _obey(speech: Speech, line: str) -> Iterator[Move]:
@@ -82,7 +127,3 @@ def _obey(speech: Speech, line: str) -> Iterator[Move]:
 
 def _count_prompts(request: ModelRequest) -> int:
     return sum(message.role == "user" for message in request.messages)
-
-
-def _count_words(request: ModelRequest) -> int:
-    return sum(len(message.text.split()) for message in request.messages)

@@ -1,13 +1,16 @@
 """What the scripted model says: its canned texts, and how they are cut into deltas. No commands, no clocks."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from turnwire.models.base import clean_text
+from turnwire.models.base import ToolResultContent, clean_text
 
 QUOTED_CHARACTERS: Final = 40
-"""How much of a word the greeting repeats."""
+"""How much of a word or a tool's result is repeated."""
+
+RESULTS_NAMED: Final = 3
+"""How many results of tools are repeated."""
 
 _WORDS: Final = re.compile(r"\s*\S+[ \n]*|\s+")
 _FILLER: Final = "The quick brown fox jumps over the lazy dog, then takes a nap. \n"
@@ -70,6 +73,11 @@ def words_of(text: str) -> Iterator[str]:
     return iter(_WORDS.findall(text))
 
 
+def pieces(text: str, chunk: int) -> Iterator[str]:
+    """The text in pieces of `chunk` characters, the last one maybe shorter."""
+    return (text[start : start + chunk] for start in range(0, len(text), chunk))
+
+
 def filler(size: int, chunk: int) -> Iterator[str]:
     """Exactly `size` bytes of ASCII prose in pieces of `chunk` bytes, the last one maybe shorter."""
     long = _FILLER * (chunk // len(_FILLER) + 2)
@@ -93,3 +101,24 @@ def greeting(prompt: str, count: int) -> str:
         "- `/markdown` for a showcase,\n"
         "- `/stream 200` and a second tab on this conversation, in mid-answer.\n"
     )
+
+
+def about_results(results: Sequence[ToolResultContent]) -> str:
+    """What is said when all commands are played and tools have answered: the same for the same results."""
+    shown = "; ".join(_about_result(result) for result in results[:RESULTS_NAMED])
+    more = f"; and {len(results) - RESULTS_NAMED} more" if len(results) > RESULTS_NAMED else ""
+    failed = sum(result.failed for result in results)
+    count = f"{len(results)} tool call{'' if len(results) == 1 else 's'}"
+    outcome = "all of them well" if not failed else f"{failed} of them failed"
+    return f"That was {count}, {outcome}: {shown}{more}.\n"
+
+
+def _about_result(result: ToolResultContent) -> str:
+    verb = "failed with" if result.failed else "gave"
+    return f"`{_quoted(result.tool_name)}` {verb} `{_quoted(result.output)}`"
+
+
+def _quoted(text: str) -> str:
+    """Text as one line that fits between backticks."""
+    line = " ".join(clean_text(text[: 2 * QUOTED_CHARACTERS]).replace("`", "'").split())
+    return line if len(line) <= QUOTED_CHARACTERS else line[:QUOTED_CHARACTERS] + "…"
