@@ -117,12 +117,13 @@ def request_of(value: dict[str, Any]) -> frames.Request:
     return request
 
 
-def convert(value: Any, type: Any) -> Any:
-    """`value` as `type`, strictly. Raises RequestError `invalid_argument` that names the field."""
+def convert(value: Any, type: Any, *, path: str = "") -> Any:
+    """`value`, which stands at `path`, as `type`, strictly. Raises RequestError `invalid_argument` naming the field."""
     try:
-        return msgspec.convert(value, type, strict=True)
+        return msgspec.convert(value, type, strict=True, str_keys=True)  # the keys of a JSON map are always strings
     except msgspec.ValidationError as error:
-        raise _refused(*_explain(str(error))) from None
+        field, sentence = _explain(str(error))
+        raise _refused(".".join(piece for piece in (path, field) if piece), sentence) from None
 
 
 def request_id_of(value: dict[str, Any]) -> int | None:

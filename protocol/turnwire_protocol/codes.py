@@ -3,7 +3,8 @@
 One table for every peer: `vectors/codes.json` is written from it, and the JavaScript client is tested against that.
 """
 
-from typing import Final, Literal, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -58,8 +59,12 @@ ERROR_CODES: Final[dict[ErrorName, ErrorCode]] = {
 class RequestError(Exception):
     """A request that is refused: what `error` frame answers it (W9)."""
 
-    def __init__(self, code: ErrorName, message: str, *, field: str | None = None) -> None:
+    def __init__(
+        self, code: ErrorName, message: str, *, field: str | None = None, details: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
+        self.details = dict(details or {})
+        """Further fields of the frame, as `already_resolved` has them."""
         self.code: ErrorName = code
         self.message = message
         self.field = field
@@ -71,6 +76,7 @@ class RequestError(Exception):
             message=self.message,
             field=_present(self.field),
             retryable=ERROR_CODES[self.code].retryable,
+            **self.details,
         )
 
 

@@ -102,6 +102,41 @@ class Stop(_Request, tag="stop", kw_only=True, frozen=True):
     turn_id: Id | UnsetType = UNSET
 
 
+class SessionFork(_Request, tag="session.fork", kw_only=True, frozen=True):
+    session_id: Id
+    through_message_id: Id | UnsetType = UNSET
+    new_session_id: Id | UnsetType = UNSET
+
+
+class SessionArchive(_Request, tag="session.archive", kw_only=True, frozen=True):
+    session_id: Id
+
+
+class SessionDelete(_Request, tag="session.delete", kw_only=True, frozen=True):
+    session_id: Id
+
+
+class InteractionRespond(_Request, tag="interaction.respond", kw_only=True, frozen=True):
+    session_id: Id
+    interaction_id: Id
+    revision: Counter
+    response: dict[str, Any]
+    client_request_id: Id | UnsetType = UNSET
+
+
+class ApprovalResponse(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user says to an approval."""
+
+    decision: Literal["approved", "denied"]
+    reason: Annotated[str, Meta(max_length=4000)] | UnsetType = UNSET
+
+
+class QuestionResponse(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user says to a question: an answer, or several, by `question_id`."""
+
+    answers: dict[str, str | list[str]]
+
+
 class Interactions(_Request, tag="interactions", kw_only=True, frozen=True):
     session_id: Id
 
@@ -119,6 +154,10 @@ Request: TypeAlias = (
     | Messages
     | Prompt
     | Stop
+    | SessionFork
+    | SessionArchive
+    | SessionDelete
+    | InteractionRespond
     | Interactions
 )
 
@@ -260,6 +299,13 @@ class StopResult(Struct, kw_only=True, frozen=True):
     turn_id: Id | UnsetType = UNSET
     cancelled_prompts: Counter
     reason: Literal["stopped", "idle"]
+
+
+class InteractionAnswer(Struct, frozen=True):
+    """How an Interaction ended, for the one who ended it (P7)."""
+
+    status: str
+    response: Any
 
 
 class InteractionList(Struct, frozen=True):

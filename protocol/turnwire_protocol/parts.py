@@ -167,3 +167,8 @@ Part: TypeAlias = (
 
 USER_PART_TYPES = frozenset({"text", "context", "file", "data"})
 AGENT_PART_TYPES = frozenset({"text", "reasoning", "tool", "interaction", "file", "data", "source", "action", "error"})
+
+
+def type_of(part: Part) -> str:
+    """The `type` that the Part has on the wire."""
+    return str(part.__struct_config__.tag)

@@ -29,7 +29,11 @@ RESULTS: Final[dict[str, type]] = {
     "messages": messages.Page,
     "prompt": frames.Receipt,
     "stop": frames.StopResult,
+    "session.fork": frames.SessionResult,
+    "session.archive": Empty,
+    "session.delete": Empty,
     "interactions": frames.InteractionList,
+    "interaction.respond": frames.InteractionAnswer,
 }
 """What `result` holds, by the `op` of the request; `hello` is answered by `welcome`."""
 

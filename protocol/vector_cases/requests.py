@@ -41,7 +41,25 @@ ACCEPTED: dict[str, Plain] = {
         ],
     },
     "stop": {"op": "stop", "id": 9, "session_id": "s1", "turn_id": "t1"},
+    "session.fork": {
+        "op": "session.fork",
+        "id": 11,
+        "session_id": "s1",
+        "through_message_id": "m1",
+        "new_session_id": "s2",
+    },
+    "session.archive": {"op": "session.archive", "id": 12, "session_id": "s1"},
+    "session.delete": {"op": "session.delete", "id": 13, "session_id": "s1"},
     "interactions": {"op": "interactions", "id": 10, "session_id": "s1"},
+    "interaction.respond": {
+        "op": "interaction.respond",
+        "id": 14,
+        "session_id": "s1",
+        "interaction_id": "i1",
+        "revision": 7,
+        "response": {"decision": "denied", "reason": "not today"},
+        "client_request_id": "r1",
+    },
 }
 
 
