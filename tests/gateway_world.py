@@ -183,6 +183,29 @@ class MemorySessions:
         self._find(session_id)
         return frames.InteractionList(items=())
 
+    async def respond(
+        self,
+        session_id: str,
+        interaction_id: str,
+        *,
+        revision: int,
+        response: Any,
+        client_request_id: str | None = None,
+        principal: str,
+    ) -> frames.InteractionAnswer:
+        await self._enter()
+        self._find(session_id)
+        raise RequestError("not_found", f"there is no interaction {interaction_id}", field="interaction_id")
+
+    async def archive(self, session_id: str) -> None:
+        await self._enter()
+        self._find(session_id)
+
+    async def delete(self, session_id: str) -> None:
+        await self._enter()
+        self._find(session_id).channel.end("deleted")
+        del self.sessions[session_id]
+
     async def join(self, session_id: str, watcher: Watcher, *, limit: int = 50, include_internal: bool = False) -> None:
         await self._enter()
         session = self._find(session_id)

@@ -12,7 +12,7 @@ import trio
 from msgspec import structs
 
 from turnwire.context.composer import Composer
-from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, ModelProvider, StepEnd
+from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, ModelEvent, ModelProvider, StepEnd
 from turnwire.models.timeline import Timeline, TimelineProvider
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire.sessions.environment import Environment, SessionLimits
@@ -43,6 +43,23 @@ def failing(error: ModelError, *deltas: str) -> Timeline:
     ]
 
 
+def tool_calls(*calls: tuple[str, str], text: str = "") -> Timeline:
+    """A Step that says `text`, if any, and then calls these tools, each with its input text in two deltas."""
+    events: list[ModelEvent] = []
+    if text:
+        events += [BlockStart(0, "text"), BlockDelta(0, text), BlockEnd(0)]
+    first = 1 if text else 0
+    for block, (name, input_text) in enumerate(calls, start=first):
+        half = len(input_text) // 2
+        events += [
+            BlockStart(block, "tool", tool_call_id=f"theirs-{block}", tool_name=name),
+            *(BlockDelta(block, piece) for piece in (input_text[:half], input_text[half:]) if piece),
+            BlockEnd(block),
+        ]
+    events.append(StepEnd(blocks=tuple(range(first + len(calls))), reason="tool_calls"))
+    return [(0.01 * number, event) for number, event in enumerate(events, start=1)]
+
+
 class ViewWatcher:
     """A client that follows the rules, without a wire between: its view takes the frames as JSON."""
 
@@ -52,6 +69,12 @@ class ViewWatcher:
         self.frames: list[Map] = []
         self.ended_with: EndReason | None = None
         self.restarts = 0
+        self._changed = trio.Event()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Waits until the condition holds after a frame."""
+        while not condition():
+            await self._changed.wait()
 
     def joined(self, snapshot: SnapshotFrames) -> None:
         for data in snapshot.encoded("json"):
@@ -70,6 +93,8 @@ class ViewWatcher:
         frame = msgspec.json.decode(data)
         self.frames.append(frame)
         self.effects.append(self.view.receive(frame))
+        self._changed.set()
+        self._changed = trio.Event()
 
     def mutations(self, variant: str | None = None) -> list[Map]:
         return [

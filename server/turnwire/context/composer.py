@@ -5,13 +5,22 @@ out of the model's input, and stays in history.
 """
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from turnwire.context.tags import tagged
-from turnwire.models.base import Content, FileContent, ModelMessage, TextContent
+from turnwire.models.base import (
+    Content,
+    FileContent,
+    ModelMessage,
+    ReasoningContent,
+    TextContent,
+    ToolCallContent,
+    ToolResultContent,
+)
 from turnwire.store.base import MAX_PAGE, Store, StoredMessage
 
 
@@ -43,29 +52,52 @@ class Composer:
                 bounds.session_id, before_sequence=before, limit=MAX_PAGE, include_internal=True
             )
             for item in reversed(page.items):
-                message = _model_message(item, bounds.exclude_turns)
-                if message is None:
-                    continue
-                room -= len(message.text)
+                messages = _model_messages(item, bounds.exclude_turns)
+                room -= sum(size_of(message) for message in messages)
                 if room < 0 and newest_first:
                     return tuple(reversed(newest_first))
-                newest_first.append(message)
+                newest_first.extend(reversed(messages))
             if not page.has_more or not page.items:
                 return tuple(reversed(newest_first))
             before = page.items[0].sequence
 
 
-def _model_message(stored: StoredMessage, exclude_turns: frozenset[str]) -> ModelMessage | None:
+def size_of(message: ModelMessage) -> int:
+    """How many characters the model has to read."""
+    return sum(
+        len(part.text)
+        if isinstance(part, TextContent | ReasoningContent)
+        else len(part.input_json)
+        if isinstance(part, ToolCallContent)
+        else len(part.output)
+        if isinstance(part, ToolResultContent)
+        else len(part.url)
+        for part in message.content
+    )
+
+
+def _model_messages(stored: StoredMessage, exclude_turns: frozenset[str]) -> list[ModelMessage]:
+    """One Message of history as the model reads it: an Agent's Steps are told apart, each with its tool results."""
     message: dict[str, Any] = msgspec.json.decode(stored.json.text)
     if message.get("turn_id") in exclude_turns:
-        return None
-    content = tuple(piece for part in message["parts"] if (piece := _content(part)) is not None)
-    if not content:
-        return None
-    return ModelMessage("user" if message["role"] == "user" else "assistant", content)
+        return []
+    if message["role"] == "user":
+        content = tuple(piece for part in message["parts"] if (piece := _user_content(part)) is not None)
+        return [ModelMessage("user", content)] if content else []
+    messages: list[ModelMessage] = []
+    for _, parts in groupby(message["parts"], key=lambda part: part.get("step_id")):
+        messages.extend(_step(list(parts)))
+    return messages
 
 
-def _content(part: Mapping[str, Any]) -> Content | None:
+def _step(parts: list[dict[str, Any]]) -> list[ModelMessage]:
+    said = tuple(piece for part in parts if (piece := _agent_content(part)) is not None)
+    results = tuple(_result(part) for part in parts if part["type"] == "tool")
+    messages = [ModelMessage("assistant", said)] if said else []
+    return [*messages, ModelMessage("tool", results)] if results else messages
+
+
+def _user_content(part: Mapping[str, Any]) -> Content | None:
     match part["type"]:
         case "text":
             return TextContent(part["text"]) if part["text"] else None
@@ -77,3 +109,22 @@ def _content(part: Mapping[str, Any]) -> Content | None:
             return TextContent(tagged("data", msgspec.json.encode(part["data"]).decode()))
         case _:
             return None
+
+
+def _agent_content(part: Mapping[str, Any]) -> Content | None:
+    match part["type"]:
+        case "text":
+            return TextContent(part["text"]) if part["text"] else None
+        case "reasoning":
+            return ReasoningContent(part["text"]) if part["text"] else None
+        case "tool":
+            input_json = msgspec.json.encode(part.get("input", {})).decode()
+            return ToolCallContent(part["tool_call_id"], part["tool_name"], input_json)
+        case _:
+            return None
+
+
+def _result(part: Mapping[str, Any]) -> ToolResultContent:
+    failed = part["state"] != "completed"
+    output = part.get("error", "the call did not finish") if failed else msgspec.json.encode(part["output"]).decode()
+    return ToolResultContent(part["tool_call_id"], part["tool_name"], output, failed=failed)

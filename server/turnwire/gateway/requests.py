@@ -63,6 +63,21 @@ class Sessions(Protocol):
 
     async def interactions(self, session_id: str) -> frames.InteractionList: ...
 
+    async def respond(
+        self,
+        session_id: str,
+        interaction_id: str,
+        *,
+        revision: int,
+        response: Any,
+        client_request_id: str | None = None,
+        principal: str,
+    ) -> frames.InteractionAnswer: ...
+
+    async def archive(self, session_id: str) -> None: ...
+
+    async def delete(self, session_id: str) -> None: ...
+
     async def join(self, session_id: str, watcher: Watcher, *, limit: int = 50, include_internal: bool = False) -> None:
         """Calls `watcher.joined` at one point of the Session's order; later Mutations follow (W4).
 
@@ -111,6 +126,21 @@ class Performer:
                 return await sessions.stop(request.session_id, turn_id=optional(request.turn_id))
             case frames.Interactions():
                 return await sessions.interactions(request.session_id)
+            case frames.InteractionRespond():
+                return await sessions.respond(
+                    request.session_id,
+                    request.interaction_id,
+                    revision=request.revision,
+                    response=request.response,
+                    client_request_id=optional(request.client_request_id),
+                    principal=principal,
+                )
+            case frames.SessionArchive():
+                await sessions.archive(request.session_id)
+                return {}
+            case frames.SessionDelete():
+                await sessions.delete(request.session_id)
+                return {}
             case frames.SessionCreate():
                 return frames.SessionResult(await self._create(request, principal))
             case frames.SessionGet():

@@ -1,32 +1,36 @@
 """The answer: how a running Turn's model calls become Parts, Messages and Mutations (S1-S4, S8, T5, T6).
 
-Runs in the Session's task, but for the calls themselves: one at a time runs in a task of its own and feeds events into
-the Session's mailbox. What comes from a call that is no longer the current one is dropped, so nothing that hangs can
-hold a Turn open. When Turns start and finish is `loop`.
+Runs in the Session's task. What comes from a call that is no longer the current one is dropped, so nothing that hangs
+can hold a Turn open. The calls themselves are `model_calls`, what tools do is `tool_calls`, and when Turns start and
+finish is `loop`.
 """
 
-import logging
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-import trio
 from msgspec import UNSET
 
 from turnwire.context.composer import HistoryBounds
-from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, ModelRequest, StepEnd
-from turnwire.models.timeouts import with_timeouts
-from turnwire.sessions.projection import LiveText, TextKind
+from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, StepEnd
+from turnwire.sessions.growing import Growing, GrowingText, GrowingTool, json_bytes
+from turnwire.sessions.model_calls import run_call
+from turnwire.sessions.projection import Projection
 from turnwire.sessions.steps import Step
 from turnwire.sessions.turns import CallEnded, ModelCall, Turn
-from turnwire.store.base import SaveMessage, StoreUnavailable
+from turnwire.store.base import StoreUnavailable
+from turnwire.tools.base import INPUT_BYTES
 from turnwire_protocol.mutations import DeltaMutation, ModelRequestWarning, PartMutation, TurnError
+from turnwire_protocol.parts import AgentPart, type_of
+
+DELTA_CHARACTERS = 64 * 1024
+"""The most text that one delta carries; what a provider sends at once beyond it becomes several (W10)."""
+
+TOOL_NAME_CHARACTERS = 200
+"""How much of a tool name that the model made up is kept."""
 
 if TYPE_CHECKING:
     from turnwire.sessions.loop import TurnLoop
     from turnwire.sessions.session import Session
-
-_log = logging.getLogger(__name__)
 
 
 class Answer:
@@ -39,6 +43,8 @@ class Answer:
 
     def begin_step(self, turn: Turn) -> None:
         """Starts the first attempt at the Turn's next Step, on the history as it is stored now."""
+        turn.steps += 1
+        turn.joined = False
         history = HistoryBounds(
             session_id=self._session.session_id,
             through_sequence=self._session.record.message_count,
@@ -48,42 +54,7 @@ class Answer:
 
     def _start_call(self, turn: Turn, call: ModelCall) -> None:
         turn.call = call
-        self._session.nursery.start_soon(self._run_call, call)
-
-    async def _run_call(self, call: ModelCall) -> None:
-        """The task of one model call: its events go into the mailbox, and at last how it ended."""
-        with call.scope:
-            await trio.sleep(call.delay_ms / 1000)
-            error: ModelError | None = None
-            try:
-                await self._feed_events(call)
-            except ModelError as failure:
-                error = failure
-            except StoreUnavailable as failure:
-                error = ModelError("internal", f"the history cannot be read now: {failure}")
-            except Exception as failure:  # noqa: BLE001 - any fault of a provider fails its Turn, not the Session
-                _log.exception("the model provider %s failed", self._env.provider.name)
-                error = ModelError("internal", f"the model provider failed: {type(failure).__name__}", retryable=False)
-            await self._session.mailbox.feed(call, CallEnded(error))
-
-    async def _feed_events(self, call: ModelCall) -> None:
-        model = self._session.record.config.model
-        request = ModelRequest(
-            model=None if model is UNSET else model,
-            messages=await self._env.composer.compose(call.history),
-            key=call.step.step_id,
-            attempt=call.step.attempt,
-        )
-        limits = self._env.limits
-        stream = with_timeouts(
-            self._env.provider.stream(request),
-            first_event=limits.first_event_seconds,
-            idle=limits.idle_event_seconds,
-            total=limits.call_seconds,
-        )
-        async with aclosing(stream) as events:
-            async for event in events:
-                await self._session.mailbox.feed(call, event)
+        self._session.nursery.start_soon(run_call, self._session, call)
 
     async def handle_events(self, events: Sequence[tuple[object, object]]) -> None:
         """Applies what the current model call produced, and publishes what that changes (S1)."""
@@ -111,100 +82,155 @@ class Answer:
         match event:
             case BlockStart():
                 step.start(event)
+                if event.kind == "tool":
+                    await self._begin_tool(turn, step, event)
             case BlockDelta():
-                await self._append(turn, step, event)
+                block = step.block(event)
+                for start in range(0, len(event.text), DELTA_CHARACTERS):
+                    await self._append(turn, step, block, event.text[start : start + DELTA_CHARACTERS])
             case BlockEnd():
-                step.end(event)
+                part = step.end(event)
+                if isinstance(part, GrowingTool):
+                    self._finish_ended(turn, step)
             case StepEnd():
                 step.finish(event)
             case CallEnded(error=None):
-                await self._loop.close_turn(turn, "completed", None)
+                await self._end_step(turn, step)
             case CallEnded(error=ModelError() as error):
                 raise error
             case _:
                 raise ModelError("malformed_stream", f"unknown model event {type(event).__name__}", retryable=False)
 
-    async def _append(self, turn: Turn, step: Step, event: BlockDelta) -> None:
-        kind = step.kind(event)
-        if not event.text:
-            return
+    async def _append(self, turn: Turn, step: Step, block: BlockStart, text: str) -> None:
         self._finish_ended(turn, step)
-        projection = self._session.projection
-        if projection is not None and projection.json_bytes + len(event.text) > self._env.limits.message_bytes:
+        part = step.part(block.block)
+        if isinstance(part, GrowingTool):
+            self._count_input(step, text)
+        elif self._is_full(text):
             await self._roll_over(turn, step)
-            projection = None
-        part = step.part(event.block)
-        if projection is None or part is None:
-            await self._begin_part(turn, step, event, kind)
+            part = None
+        if part is None:
+            await self._begin_text(turn, step, block, text)
             return
-        projection.append(part, event.text)
+        projection = self._projection
+        projection.append(part, text)
         session = self._session
+        tool_call_id = part.tool_call_id if isinstance(part, GrowingTool) else UNSET
         session.publish(
             DeltaMutation(
                 **session.envelope(),
-                type=kind,
+                type="tool_input" if block.kind == "tool" else block.kind,
                 message_id=projection.message_id,
                 revision=projection.bump(),
                 turn_id=turn.turn_id,
                 part_id=part.part_id,
-                delta=event.text,
+                delta=text,
+                tool_call_id=tool_call_id,
             )
         )
 
-    def _finish_ended(self, turn: Turn, step: Step) -> None:
-        """Says that Parts are done whose block has ended, once more text follows.
+    @property
+    def _projection(self) -> Projection:
+        projection = self._session.projection
+        assert projection is not None, "a Part that grows is in the projection"
+        return projection
 
-        Not at the end of the block: mostly the Step ends with it, and then the committed Message says so in any case,
-        so that a plain answer does not travel once more.
+    def _is_full(self, text: str) -> bool:
+        projection = self._session.projection
+        if projection is None or projection.has_open_tool:
+            return False
+        return projection.json_bytes + json_bytes(text) > self._env.limits.message_bytes
+
+    def _count_input(self, step: Step, text: str) -> None:
+        step.input_bytes += len(text.encode())
+        if step.input_bytes > INPUT_BYTES:
+            raise ModelError(
+                "invalid_request", f"the model's tool inputs are longer than {INPUT_BYTES} bytes in one step"
+            )
+
+    def _finish_ended(self, turn: Turn, step: Step) -> None:
+        """Says what became of Parts whose block has ended.
+
+        For a text not at the end of its block, but once more follows: mostly the Step ends with it, and then the
+        committed Message says so in any case, so that a plain answer does not travel once more.
         """
         for part in step.take_ended():
-            part.finish()
-            self._publish_part(turn, part)
+            if isinstance(part, GrowingTool):
+                finished = self._loop.tools.finish_input(part)
+                self._projection.replace(finished)
+                self._publish_part(turn, finished)
+            elif isinstance(part, GrowingText):
+                part.finish()
+                self._publish_part(turn, part.part())
 
-    async def _begin_part(self, turn: Turn, step: Step, event: BlockDelta, kind: TextKind) -> None:
-        """The first text of a block: a Part, and with a Message's first Part its row (M10)."""
-        session = self._session
-        projection = session.projection
-        # The first Part makes the row, and a stand-in is replaced by a Message that must be stored to be complete (T6).
-        checkpoint = projection is None or projection.stand_in
-        if projection is None:
-            projection = session.new_projection(turn.turn_id)
-        part = projection.begin_text(part_id=self._env.new_id("part"), step_id=step.step_id, kind=kind, text=event.text)
-        step.bind(event.block, part)
-        if not checkpoint:
-            self._publish_part(turn, part)
-            return
-        message = projection.candidate(updated_at=self._env.now())
-        await session.commit([SaveMessage(message)])
-        session.projection = projection
-        projection.committed(message)
-        session.publish_message(message)
+    async def _begin_text(self, turn: Turn, step: Step, block: BlockStart, text: str) -> None:
+        """The first text of a block becomes a Part."""
+        assert block.kind != "tool"
+        draft = self._draft(turn)
+        part = draft.begin_text(part_id=self._env.new_id("part"), step_id=step.step_id, kind=block.kind, text=text)
+        await self._begin(turn, draft, part)
+        step.bind(block.block, part)
 
-    def _publish_part(self, turn: Turn, part: LiveText) -> None:
+    async def _begin_tool(self, turn: Turn, step: Step, block: BlockStart) -> None:
+        """A tool call becomes a Part at once, so that one sees which tool the model is about to call (P5)."""
+        self._finish_ended(turn, step)
+        if self._is_full(""):
+            await self._roll_over(turn, step)
+        draft = self._draft(turn)
+        part = draft.begin_tool(
+            part_id=self._env.new_id("part"),
+            step_id=step.step_id,
+            tool_call_id=self._env.new_id("call"),
+            tool_name=(block.tool_name or "")[:TOOL_NAME_CHARACTERS],
+        )
+        await self._begin(turn, draft, part)
+        step.bind(block.block, part)
+
+    def _draft(self, turn: Turn) -> Projection:
         session = self._session
-        projection = session.projection
-        assert projection is not None
+        return session.new_projection(turn.turn_id) if session.projection is None else session.projection.draft()
+
+    async def _begin(self, turn: Turn, draft: Projection, part: Growing) -> None:
+        """Shows a new Part. With a Message's first one its row is made (M10); a stand-in is replaced in the store, too,
+        because only a committed Message can take a Part away (T6).
+        """
+        session = self._session
+        if session.projection is not None and not session.projection.stand_in:
+            session.projection = draft
+            self._publish_part(turn, part.part())
+        else:
+            await session.checkpoint(draft)
+
+    def _publish_part(self, turn: Turn, part: AgentPart) -> None:
+        session = self._session
+        projection = self._projection
         session.publish(
             PartMutation(
                 **session.envelope(),
-                type=part.kind,
+                type=type_of(part),
                 message_id=projection.message_id,
                 revision=projection.bump(),
                 turn_id=turn.turn_id,
                 part_id=part.part_id,
-                part=part.part(),
+                part=part,
             )
         )
+
+    async def _end_step(self, turn: Turn, step: Step) -> None:
+        """The model has said all of this Step: it is stored as a whole, and its tools start (S2, S3)."""
+        turn.call = None
+        if not step.calls_tools:
+            await self._loop.step_done(turn)
+            return
+        self._finish_ended(turn, step)
+        await self._session.checkpoint(self._projection.draft().with_texts_done())
+        await self._loop.tools.start(turn, step.step_id)
 
     async def _roll_over(self, turn: Turn, step: Step) -> None:
         """Closes a full Message; the Turn's later output opens the next one (W10)."""
         session = self._session
-        assert session.projection is not None
-        message = session.projection.closed(updated_at=self._env.now())
-        await session.commit([SaveMessage(message)])
+        await session.close_message()
         step.roll_over()
-        session.projection = None
-        session.publish_message(message)
 
     async def _fail_step(self, turn: Turn, call: ModelCall, error: ModelError) -> None:
         """Says what failed, then tries again or fails the Turn (T5, T6, S8)."""
@@ -239,9 +265,4 @@ class Answer:
         session = self._session
         if session.projection is None or not session.projection.has_step(step.step_id):
             return
-        projection = session.projection.without_step(step.step_id)
-        message = projection.candidate(updated_at=self._env.now())
-        await session.commit([SaveMessage(message)])
-        session.projection = projection
-        projection.committed(message)
-        session.publish_message(message)
+        await session.checkpoint(session.projection.without_step(step.step_id))

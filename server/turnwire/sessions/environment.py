@@ -12,6 +12,12 @@ from turnwire.models.base import ModelProvider
 from turnwire.models.retry import RetryPolicy
 from turnwire.models.timeouts import FIRST_EVENT_SECONDS, IDLE_SECONDS, TOTAL_SECONDS
 from turnwire.store.base import Store
+from turnwire.tools.registry import ToolRegistry
+
+
+def now_ms() -> int:
+    """The wall clock, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 class SessionLimits(Struct, kw_only=True, frozen=True):
@@ -21,6 +27,10 @@ class SessionLimits(Struct, kw_only=True, frozen=True):
     """A User Message above it is refused; an Agent Message near it is closed and the next one opened (W10)."""
     snapshot_part_bytes: int = 256 * 1024
     """How much Message JSON one `snapshot` frame holds; a larger Message has a frame of its own."""
+    steps: int = 100
+    """Model calls of one Turn, retries not counted; one more fails the Turn (`too_many_steps`)."""
+    interaction_seconds: float | None = None
+    """How long an approval or a question waits for the user before it is `expired`; None: for ever."""
     queued_prompts: int = 100
     """Prompts that may wait for the running Turn; one more is `rate_limited`."""
     pending_events: int = 256
@@ -45,9 +55,10 @@ class Environment(Struct, kw_only=True, frozen=True):
     store: Store
     provider: ModelProvider
     composer: Composer
+    tools: ToolRegistry = ToolRegistry()
     retry: RetryPolicy = RetryPolicy()
     limits: SessionLimits = SessionLimits()
-    now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    now: Callable[[], int] = now_ms
     """Milliseconds since the epoch."""
     new_id: Callable[[str], str] = lambda prefix: f"{prefix}_{secrets.token_hex(12)}"
     """A new id that was never given out, also by earlier processes: `prefix` says what it names."""

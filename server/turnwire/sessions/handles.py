@@ -4,7 +4,7 @@ The verbs are the wire's, and run through the same registry.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from turnwire.sessions.session import Callback, Session
 from turnwire.sessions.turns import TurnResult
@@ -53,6 +53,18 @@ class SessionHandle:
             expected_turn_id=expected_turn_id,
         )
         return TurnHandle(self._session, receipt)
+
+    async def interactions(self) -> frames.InteractionList:
+        """See `Registry.interactions` (P7)."""
+        return await self._registry.interactions(self.session_id)
+
+    async def respond(
+        self, interaction_id: str, *, revision: int, response: dict[str, Any], principal: str = "local"
+    ) -> frames.InteractionAnswer:
+        """See `Registry.respond` (P7)."""
+        return await self._registry.respond(
+            self.session_id, interaction_id, revision=revision, response=response, principal=principal
+        )
 
     async def stop(self, *, turn_id: str | None = None) -> frames.StopResult:
         """See `Registry.stop` (T3)."""

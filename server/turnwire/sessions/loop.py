@@ -6,21 +6,21 @@ model says in a running Turn is `answer`.
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from turnwire.sessions.answer import Answer
-from turnwire.sessions.mailbox import Chore
 from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, receipt_of
+from turnwire.sessions.tool_calls import ToolCalls
 from turnwire.sessions.turns import Turn, TurnResult
 from turnwire.store.base import Operation, SaveMessage, SaveTurn, StoreUnavailable, TurnRecord
 from turnwire_protocol import frames
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.messages import AgentMessage
+from turnwire_protocol.messages import AgentMessage, UserMessage
 from turnwire_protocol.mutations import (
+    FileDiff,
     TurnError,
     TurnFinish,
     TurnStart,
@@ -44,6 +44,7 @@ class TurnLoop:
         self._session = session
         self._env = session.env
         self.answer = Answer(session, self)
+        self.tools = ToolCalls(session, self)
         self.active: Turn | None = None
         self.queue: deque[Turn] = deque()
 
@@ -71,9 +72,12 @@ class TurnLoop:
     # ------------------------------------------------------------------------------------------------------- prompts
 
     async def prompt(self, prompt: Prompt, options: PromptOptions) -> frames.Receipt:
-        """Stores a prompt, then starts a Turn with it or queues it behind the running one (T1, S9).
+        """Stores a prompt, and decides where it goes (T1, S9).
 
-        Raises RequestError `conflict`, `rate_limited`, `draining` or `invalid_argument`, StoreUnavailable.
+        Into a Turn of its own when the Session is idle (`started`); into the running Turn when it names that one by
+        `expected_turn_id` (`steered`: its next Step reads it, M8); else behind those that wait (`queued`).
+
+        Raises RequestError `conflict`, `rate_limited`, `draining` or `too_large`, StoreUnavailable.
         """
         session = self._session
         known = await self._env.store.request(session.session_id, prompt.client_request_id)
@@ -81,8 +85,8 @@ class TurnLoop:
             return receipt_of(known, prompt)
         self._admit(options)
         now = self._env.now()
-        starts = self.active is None
-        turn_id = self._env.new_id("turn")
+        steered = self.active if options.expected_turn_id else None
+        turn_id = steered.turn_id if steered else self._env.new_id("turn")
         message = prompt.message(
             session_id=session.session_id,
             turn_id=turn_id,
@@ -91,44 +95,54 @@ class TurnLoop:
             now=now,
             max_bytes=self._env.limits.message_bytes,
         )
-        record = TurnRecord(
-            turn_id=turn_id,
-            session_id=session.session_id,
-            status="running" if starts else "queued",
-            created_at=now,
-            started_at=now if starts else None,
-        )
         receipt = frames.Receipt(
-            outcome="started" if starts else "queued",
+            outcome="steered" if steered else "queued" if self.active else "started",
             turn_id=turn_id,
             message_id=message.message_id,
             sequence=message.sequence,
         )
-        await session.commit(
-            [SaveTurn(record), SaveMessage(message), accepted_answer(prompt, receipt, session.session_id, now)]
+        stored: list[Operation] = [SaveMessage(message), accepted_answer(prompt, receipt, session.session_id, now)]
+        if steered is not None:
+            await session.commit(stored)
+            steered.joined = True
+            session.publish_message(message)
+        else:
+            await self._accept(message, stored, starts=self.active is None)
+        return receipt
+
+    async def _accept(self, message: UserMessage, stored: list[Operation], *, starts: bool) -> None:
+        """A prompt with a Turn of its own: it starts now, or waits."""
+        session = self._session
+        assert not isinstance(message.turn_id, UnsetType)
+        record = TurnRecord(
+            turn_id=message.turn_id,
+            session_id=session.session_id,
+            status="running" if starts else "queued",
+            created_at=message.created_at,
+            started_at=message.created_at if starts else None,
         )
+        await session.commit([SaveTurn(record), *stored])
         turn = Turn(record, message.message_id)
         if starts:
             self.active = turn
-            session.publish(TurnStart(**session.envelope(), turn_id=turn_id))
+            session.publish(TurnStart(**session.envelope(), turn_id=turn.turn_id))
             session.publish_message(message)
             self.answer.begin_step(turn)
         else:
             self.queue.append(turn)
             session.publish_message(message)
-        return receipt
 
     def _admit(self, options: PromptOptions) -> None:
         if options.draining:
             raise RequestError("draining", "the server is about to restart; send the prompt again after it")
         if options.if_idle and self.busy:
             raise RequestError("conflict", "if_idle: a turn is running", field="if_idle")
-        if options.expected_turn_id and (self.active is None or self.active.turn_id != options.expected_turn_id):
-            raise RequestError(
-                "conflict",
-                f"expected_turn_id: the running turn is {self.active.turn_id if self.active else 'none'}",
-                field="expected_turn_id",
-            )
+        if options.expected_turn_id:
+            running = self.active.turn_id if self.active and self.active.closing is None else "none"
+            if running != options.expected_turn_id:
+                fault = f"expected_turn_id: the running turn is {running}"
+                raise RequestError("conflict", fault, field="expected_turn_id")
+            return
         if len(self.queue) >= self._env.limits.queued_prompts:
             raise RequestError("rate_limited", f"{len(self.queue)} prompts are waiting already")
 
@@ -147,12 +161,25 @@ class TurnLoop:
             try:
                 await self._session.commit([SaveTurn(record)])
             except StoreUnavailable:
-                self._again_later(self._start_next)
+                self._session.post_later(self._start_next)
                 return
             turn.record = record
             self.queue.popleft()
             self.active = turn
             self._session.publish(TurnStart(**self._session.envelope(), turn_id=turn.turn_id))
+            self.answer.begin_step(turn)
+
+    async def step_done(self, turn: Turn) -> None:
+        """A Step and all of its tools have ended: the next Step, or the Turn's end (M8). Raises StoreUnavailable."""
+        called_tools = self._session.projection is not None and self._session.projection.ends_with_tools
+        if not called_tools and not turn.joined:
+            await self.close_turn(turn, "completed", None)
+        elif turn.steps >= self._env.limits.steps:
+            reason = TurnError("too_many_steps", f"the turn was ended after {turn.steps} steps")
+            await self.close_turn(turn, "failed", reason)
+        else:
+            if turn.joined:
+                await self._session.close_message()
             self.answer.begin_step(turn)
 
     # ---------------------------------------------------------------------------------------------------------- stop
@@ -173,7 +200,7 @@ class TurnLoop:
         operations: list[Operation] = [self._finish_operation(turn, "stopped", reason) for turn in cancelled]
         closed = None
         if active is not None:
-            closed = self._closed_message(active, self._error_part(reason))
+            closed = self._closed_message(active, reason)
             operations = [SaveMessage(closed), self._finish_operation(active, "stopped", reason), *operations]
         await self._session.commit(operations)
         if active is not None:
@@ -201,13 +228,13 @@ class TurnLoop:
         operations: list[Operation] = [self._finish_operation(turn, status, error)]
         closed = None
         if self._session.projection is not None or error is not None:
-            closed = self._closed_message(turn, None if error is None else self._error_part(error))
+            closed = self._closed_message(turn, error)
             operations.insert(0, SaveMessage(closed))
         try:
             await self._session.commit(operations)
         except StoreUnavailable as failure:
             _log.error("the end of turn %s cannot be stored yet: %s", turn.turn_id, failure)
-            self._again_later(lambda: self._close_again(turn))
+            self._session.post_later(partial(self._close_again, turn))
             return
         self._finished(turn, closed, status, error)
         await self._start_next()
@@ -216,21 +243,16 @@ class TurnLoop:
         if self.active is turn and turn.closing is not None:
             await self.close_turn(turn, *turn.closing)
 
-    def _again_later(self, action: Callable[[], Awaitable[None]]) -> None:
-        async def post() -> None:
-            await trio.sleep(self._env.limits.store_retry_seconds)
-            self._session.mailbox.post(Chore(action))
-
-        self._session.nursery.start_soon(post)
-
     def _finished(self, turn: Turn, closed: AgentMessage | None, status: TurnStatus, error: TurnError | None) -> None:
         """The Turn's end is stored: memory follows, then everyone hears of it. No await in here (K2)."""
         if turn.call is not None:
             turn.call.scope.cancel()
+        self.tools.cancel_all()
         self.active = None
         self._session.projection = None
         if closed is not None:
             self._session.publish_message(closed)
+        self._publish_changes(turn)
         self._announce(turn, status, error)
 
     def _announce(self, turn: Turn, status: TurnStatus, error: TurnError | None) -> None:
@@ -244,6 +266,20 @@ class TurnLoop:
                 error=UNSET if error is None else error,
             )
         )
+
+    def _publish_changes(self, turn: Turn) -> None:
+        """What the Turn's tools have done to files, if anything (L5)."""
+        summary = turn.changes.summary()
+        if summary is not None:
+            self._session.publish(
+                FileDiff(
+                    **self._session.envelope(),
+                    turn_id=turn.turn_id,
+                    files=summary.files,
+                    additions=summary.additions,
+                    deletions=summary.deletions,
+                )
+            )
 
     def interrupted(self) -> None:
         """The Session's task has failed, and recovery has ended its Turns in the store: those who wait hear of it."""
@@ -268,10 +304,12 @@ class TurnLoop:
             )
         )
 
-    def _closed_message(self, turn: Turn, error: ErrorPart | None) -> AgentMessage:
+    def _closed_message(self, turn: Turn, error: TurnError | None) -> AgentMessage:
         """The open Message as it will be closed; a new one just for the error where none is open."""
         projection = self._session.projection or self._session.new_projection(turn.turn_id)
-        return projection.closed(updated_at=self._env.now(), extra=[] if error is None else [error])
+        extra = [] if error is None else [self._error_part(error)]
+        reason = "" if error is None else error.message
+        return projection.closed(updated_at=self._env.now(), reason=reason, extra=extra)
 
     def _error_part(self, error: TurnError) -> ErrorPart:
         return ErrorPart(

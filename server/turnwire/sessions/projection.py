@@ -1,19 +1,19 @@
 """The projection: the streaming Agent Message in memory, ahead of its row (S1, S5).
 
-Plain and synchronous. Whoever changes it publishes the change under the revision that the change was given. What is
-about to be committed is built as a candidate at the next revision and becomes the projection only after its commit.
+Plain and synchronous. Whoever changes it publishes the change under the revision that the change was given. What a
+commit is to store is made on a `draft`, which becomes the projection only after its commit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from msgspec import UNSET, structs
 
+from turnwire.sessions.growing import Growing, GrowingText, GrowingTool, TextKind, json_bytes
+from turnwire_protocol import lifecycle
 from turnwire_protocol.codec import encode_json
 from turnwire_protocol.messages import AgentMessage
-from turnwire_protocol.parts import AgentPart, ReasoningPart, TextPart, TextState
-
-TextKind = Literal["text", "reasoning"]
+from turnwire_protocol.parts import ActionPart, AgentPart, InteractionPart, ReasoningPart, TextPart, ToolPart
 
 PART_BYTES = 200
 """What a Part costs in its Message's JSON besides its text, rounded up.
@@ -21,43 +21,6 @@ PART_BYTES = 200
 With the bound on a Message's size it keeps the revisions and Part sequences between two commits far below the strides
 that recovery skips (S6).
 """
-
-
-class LiveText:
-    """A text or reasoning Part that grows: chunks are joined only when somebody looks, so that growth is linear."""
-
-    __slots__ = ("_chunks", "kind", "part_id", "sequence", "state", "step_id")
-
-    def __init__(self, *, part_id: str, sequence: int, step_id: str, kind: TextKind, text: str) -> None:
-        self.part_id = part_id
-        self.sequence = sequence
-        self.step_id = step_id
-        self.kind: TextKind = kind
-        self.state: TextState = "streaming"
-        self._chunks = [text]
-
-    @property
-    def text(self) -> str:
-        if len(self._chunks) > 1:
-            self._chunks = ["".join(self._chunks)]
-        return self._chunks[0]
-
-    def append(self, text: str) -> None:
-        self._chunks.append(text)
-
-    def finish(self) -> None:
-        self.state = "done"
-
-    def part(self, *, done: bool = False) -> TextPart | ReasoningPart:
-        """The Part as it is now, or as it will be when it is done."""
-        make = TextPart if self.kind == "text" else ReasoningPart
-        return make(
-            part_id=self.part_id,
-            sequence=self.sequence,
-            step_id=self.step_id,
-            text=self.text,
-            state="done" if done else self.state,
-        )
 
 
 class Projection:
@@ -74,64 +37,104 @@ class Projection:
         self.revision = 0
         self.json_bytes = 0
         """About how long the Message is as JSON: what decides when it is full (W10)."""
-        self._parts: list[LiveText | AgentPart] = []
+        self._parts: list[Growing | AgentPart] = []
         self._next_part = 1
         self._stand_in = False
 
-    def begin_text(self, *, part_id: str, step_id: str, kind: TextKind, text: str) -> LiveText:
-        """A new growing Part at the end. Part sequences are never used again, also after `drop_step` (S6)."""
-        part = LiveText(part_id=part_id, sequence=self._next_part, step_id=step_id, kind=kind, text=text)
-        self._next_part += 1
-        if self._stand_in:
-            self._parts.clear()
-            self._stand_in = False
-        self._parts.append(part)
-        self.json_bytes += PART_BYTES + json_bytes(text)
-        return part
-
-    def append(self, part: LiveText, text: str) -> None:
-        part.append(text)
-        self.json_bytes += json_bytes(text)
-
-    def committed(self, message: AgentMessage) -> None:
-        """The candidate was stored: from now on it is what subscribers have."""
-        self.revision, self.updated_at = message.revision, message.updated_at
-
-    def bump(self) -> int:
-        """The revision of the change that was just made."""
-        self.revision += 1
-        return self.revision
+    # -------------------------------------------------------------------------------------------------- what it holds
 
     @property
     def stand_in(self) -> bool:
         """Whether the only Part is the emptied one that a rolled-back Step left behind (M10, T6)."""
         return self._stand_in
 
-    def message(self) -> AgentMessage:
-        """The Message as subscribers have it."""
-        return self._build((live_part(part) for part in self._parts), self.revision, "streaming", self.updated_at)
+    @property
+    def ends_with_tools(self) -> bool:
+        """Whether the newest Step called tools, so that the model is to be told of the results."""
+        steps = [part.step_id for part in self._parts if part.step_id is not UNSET]
+        return bool(steps) and any(
+            isinstance(part, ToolPart | GrowingTool) and part.step_id == steps[-1] for part in self._parts
+        )
 
-    def candidate(self, *, updated_at: int) -> AgentMessage:
-        """The open Message as the next commit stores it, at the next revision."""
-        return structs.replace(self.message(), revision=self.revision + 1, updated_at=updated_at)
+    def tools(self, step_id: str) -> Iterator[ToolPart]:
+        """The Tools of one Step whose input is finished, in order."""
+        return (part for part in self._parts if isinstance(part, ToolPart) and part.step_id == step_id)
 
-    def closed(self, *, updated_at: int, extra: Iterable[AgentPart] = ()) -> AgentMessage:
-        """The Message as its closure stores it: Parts terminal, `extra` Parts at the end (S8)."""
-        kept = [] if self._stand_in else [_terminal(part) for part in self._parts]
-        extra = [structs.replace(part, sequence=number) for number, part in enumerate(extra, start=self._next_part)]
-        parts = kept + extra or [_terminal(part) for part in self._parts]
-        return self._build(parts, self.revision + 1, "done", updated_at)
+    def tool(self, tool_call_id: str) -> ToolPart | None:
+        found = (part for part in self._parts if isinstance(part, ToolPart) and part.tool_call_id == tool_call_id)
+        return next(found, None)
+
+    def interactions(self) -> Iterator[InteractionPart]:
+        return (part for part in self._parts if isinstance(part, InteractionPart))
+
+    @property
+    def has_open_tool(self) -> bool:
+        """Whether some Tool is not yet finished: the Message cannot be closed before it is."""
+        return any(
+            isinstance(part, GrowingTool) or (isinstance(part, ToolPart) and part.state not in lifecycle.TOOL.terminal)
+            for part in self._parts
+        )
 
     def has_step(self, step_id: str) -> bool:
         """Whether subscribers see anything of this Step."""
         return not self._stand_in and any(part.step_id == step_id for part in self._parts)
 
-    def without_step(self, step_id: str) -> "Projection":
-        """A copy from which the Parts of a failed attempt are gone (T6).
+    # ------------------------------------------------------------------------------------------------------- changes
 
-        A Message is never empty (M10): where nothing else is left, the first Part stays, emptied, until the next
-        attempt's first Part takes its place.
-        """
+    def begin_text(self, *, part_id: str, step_id: str, kind: TextKind, text: str) -> GrowingText:
+        """A new growing Part at the end."""
+        part = GrowingText(kind=kind, part_id=part_id, sequence=self._take_place(), step_id=step_id, text=text)
+        self._parts.append(part)
+        self.json_bytes += PART_BYTES + json_bytes(text)
+        return part
+
+    def begin_tool(self, *, part_id: str, step_id: str, tool_call_id: str, tool_name: str) -> GrowingTool:
+        """A new Tool at the end, whose input will grow."""
+        part = GrowingTool(
+            tool_call_id=tool_call_id,
+            tool_name=tool_name,
+            part_id=part_id,
+            sequence=self._take_place(),
+            step_id=step_id,
+        )
+        self._parts.append(part)
+        self.json_bytes += PART_BYTES + json_bytes(tool_name)
+        return part
+
+    def append(self, part: Growing, text: str) -> None:
+        part.append(text)
+        self.json_bytes += json_bytes(text)
+
+    def add(self, part: AgentPart) -> AgentPart:
+        """A finished Part at the end; gives it with its place."""
+        part = structs.replace(part, sequence=self._take_place())
+        self._parts.append(part)
+        self.json_bytes += len(encode_json(part).text)
+        return part
+
+    def replace(self, part: AgentPart) -> None:
+        """The next state of a Part, in its place."""
+        (place,) = [number for number, old in enumerate(self._parts) if old.part_id == part.part_id]
+        self._parts[place] = part
+        self.json_bytes += len(encode_json(part).text)
+
+    def _take_place(self) -> int:
+        """The next Part sequence; one is never used again, also after a Step was rolled back (S6)."""
+        if self._stand_in:
+            self._parts.clear()
+            self._stand_in = False
+        self._next_part += 1
+        return self._next_part - 1
+
+    def bump(self) -> int:
+        """The revision of the change that was just made."""
+        self.revision += 1
+        return self.revision
+
+    # ------------------------------------------------------------------------------------------------------- commits
+
+    def draft(self) -> "Projection":
+        """A copy to change for a commit. Growing Parts are shared: none grows while a commit is under way."""
         copy = Projection(
             message_id=self.message_id,
             session_id=self.session_id,
@@ -140,15 +143,52 @@ class Projection:
             created_at=self.created_at,
         )
         copy.revision, copy.updated_at = self.revision, self.updated_at
-        copy._next_part = self._next_part
+        copy.json_bytes, copy._next_part = self.json_bytes, self._next_part
+        copy._parts, copy._stand_in = list(self._parts), self._stand_in
+        return copy
+
+    def without_step(self, step_id: str) -> "Projection":
+        """A draft from which the Parts of a failed attempt are gone (T6).
+
+        A Message is never empty (M10): where nothing else is left, the first Part stays, emptied, until the next
+        attempt's first Part takes its place.
+        """
+        copy = self.draft()
         copy._parts = [part for part in self._parts if part.step_id != step_id]
         if not copy._parts and self._parts:
-            first = self._parts[0]
-            assert isinstance(first, LiveText)
-            copy._parts = [structs.replace(first.part(done=True), text="")]
+            copy._parts = [_emptied(self._parts[0])]
             copy._stand_in = True
-        copy.json_bytes = sum(len(encode_json(live_part(part)).text) for part in copy._parts)
+        copy.json_bytes = sum(len(encode_json(_as_part(part)).text) for part in copy._parts)
         return copy
+
+    def with_texts_done(self) -> "Projection":
+        """This draft, with every text finished: what the end of a Step stores (S2)."""
+        self._parts = [part.terminal("") if isinstance(part, GrowingText) else part for part in self._parts]
+        return self
+
+    def message(self) -> AgentMessage:
+        """The Message as subscribers have it."""
+        return self._build((_as_part(part) for part in self._parts), self.revision, "streaming", self.updated_at)
+
+    def candidate(self, *, updated_at: int) -> AgentMessage:
+        """The open Message as the next commit stores it, at the next revision."""
+        return structs.replace(self.message(), revision=self.revision + 1, updated_at=updated_at)
+
+    def committed(self, message: AgentMessage) -> None:
+        """The candidate was stored: from now on it is what subscribers have."""
+        self.revision, self.updated_at = message.revision, message.updated_at
+
+    def closed(self, *, updated_at: int, reason: str = "", extra: Iterable[AgentPart] = ()) -> AgentMessage:
+        """The Message as its closure stores it: every Part terminal, `extra` Parts at the end (S8, T3).
+
+        `reason` says to Tools that had not finished why they never will.
+        """
+        revision = self.revision + 1
+        parts = [_terminal(part, reason, revision, updated_at) for part in self._parts]
+        added = [structs.replace(part, sequence=number) for number, part in enumerate(extra, start=self._next_part)]
+        if added and self._stand_in:
+            parts = []
+        return self._build(parts + added, revision, "done", updated_at)
 
     def _build(
         self, parts: Iterable[AgentPart], revision: int, state: Literal["streaming", "done"], updated_at: int
@@ -166,14 +206,28 @@ class Projection:
         )
 
 
-def live_part(part: LiveText | AgentPart) -> AgentPart:
-    return part.part() if isinstance(part, LiveText) else part
+def _as_part(part: Growing | AgentPart) -> AgentPart:
+    return part.part() if isinstance(part, Growing) else part
 
 
-def json_bytes(text: str) -> int:
-    """How many bytes the text takes inside a JSON string."""
-    return len(encode_json(text).text) - 2
+def _emptied(part: Growing | AgentPart) -> AgentPart:
+    terminal = _terminal(part, "the model's answer is tried again", 0, 0)
+    if isinstance(terminal, TextPart | ReasoningPart):
+        return structs.replace(terminal, text="")
+    return structs.replace(terminal, input_text=UNSET) if isinstance(terminal, ToolPart) else terminal
 
 
-def _terminal(part: LiveText | AgentPart) -> AgentPart:
-    return part.part(done=True) if isinstance(part, LiveText) else part
+def _terminal(part: Growing | AgentPart, reason: str, revision: int, now: int) -> AgentPart:
+    """The state in which a Part stays for ever."""
+    match part:
+        case Growing():
+            return part.terminal(reason)
+        case ToolPart() if part.state not in lifecycle.TOOL.terminal:
+            return structs.replace(part, state=lifecycle.advance(lifecycle.TOOL, part.state, "failed"), error=reason)
+        case InteractionPart() if part.status not in lifecycle.INTERACTION.terminal:
+            status = lifecycle.advance(lifecycle.INTERACTION, part.status, "cancelled")
+            return structs.replace(part, status=status, revision=revision, resolved_at=now)
+        case ActionPart() if part.state not in lifecycle.ACTION.terminal:
+            return structs.replace(part, state=lifecycle.advance(lifecycle.ACTION, part.state, "failed"))
+        case _:
+            return part

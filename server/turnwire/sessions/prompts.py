@@ -42,7 +42,7 @@ class Prompt(Struct, frozen=True):
     @property
     def digest(self) -> str:
         """Tells whether a resend has the same body (S9)."""
-        return hashlib.sha256(encode_json(self.parts).text).hexdigest()
+        return digest_of(self.parts)
 
     def message(
         self, *, session_id: str, turn_id: str, message_id: str, sequence: int, now: int, max_bytes: int
@@ -110,3 +110,8 @@ def _stored(part: PartInput, part_id: str, sequence: int) -> UserPart:
             return DataPart(
                 part_id=part_id, sequence=sequence, data_type=part.data_type, data=part.data, data_id=part.data_id
             )
+
+
+def digest_of(body: object) -> str:
+    """Tells whether two requests have the same body."""
+    return hashlib.sha256(encode_json(body).text).hexdigest()

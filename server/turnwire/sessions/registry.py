@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 import trio
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, UnsetType
 
 from turnwire.sessions.channel import Watcher
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults
 from turnwire.sessions.handles import SessionHandle
-from turnwire.sessions.prompts import Prompt, PromptOptions, check_input
+from turnwire.sessions.prompts import Prompt, PromptOptions, check_input, digest_of
 from turnwire.sessions.session import Session
 from turnwire.sessions.snapshots import page_frame, session_frame
 from turnwire.store.base import (
@@ -26,16 +26,16 @@ from turnwire.store.base import (
     MAX_PAGE,
     ConstraintViolated,
     CreateSession,
+    DeleteSession,
     RequestRecord,
     SaveRequest,
     SessionRecord,
     StoreUnavailable,
-    UpdateSession,
 )
 from turnwire_protocol import frames, messages
 from turnwire_protocol.codec import encode_json
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.mutations import SessionConfig, SessionTitle, TurnError
+from turnwire_protocol.mutations import TurnError
 from turnwire_protocol.parts import PartInput
 
 _log = logging.getLogger(__name__)
@@ -75,6 +75,8 @@ class Registry:
             self._evict(session)
 
     def _evict(self, session: Session) -> None:
+        if self._live.get(session.session_id) is not session:
+            return
         del self._live[session.session_id]
         session.close(RequestError("unavailable", "the session is being closed"))
         self._scopes.pop(session.session_id).cancel()
@@ -174,7 +176,7 @@ class Registry:
             created_at=now,
             updated_at=now,
         )
-        digest = _digest((title, config, metadata))
+        digest = digest_of((title, config, metadata))
         known = await self._known_creation(session_id, client_request_id, digest)
         if known is not None:
             return known
@@ -246,29 +248,27 @@ class Registry:
     async def update(
         self, session_id: str, *, title: str | None = None, config: frames.ConfigChange | None = None
     ) -> messages.Session:
-        """Changes title or config, stored before everyone hears of it."""
+        """Changes title or config; stored with the Actions that record it, before everyone hears of it (M9, A3)."""
+        session = await self._open(session_id)
+        return await session.do(lambda: session.update(title=title, config=_changed(session.record.config, config)))
+
+    async def archive(self, session_id: str) -> None:
+        """Takes the Session out of the ordinary listing; it can still be read and talked to. Idempotent."""
+        session = await self._open(session_id)
+        await session.do(session.archive)
+
+    async def delete(self, session_id: str) -> None:
+        """Stops the Session's Turn, removes all that is stored of it, and ends every subscription (`deleted`)."""
         session = await self._open(session_id)
 
-        async def update() -> messages.Session:
-            record = structs.replace(
-                session.record,
-                title=session.record.title if title is None else title,
-                config=_changed(session.record.config, config),
-                updated_at=max(self._env.now(), session.record.updated_at),
-            )
-            before, session.record = session.record, record
-            try:
-                await session.commit([UpdateSession(record)])
-            except StoreUnavailable:
-                session.record = before
-                raise
-            if title is not None:
-                session.publish(SessionTitle(**session.envelope(), title=title))
-            if record.config != before.config:
-                session.publish(SessionConfig(**session.envelope(), config=record.config))
-            return session.frame()
+        async def delete() -> None:
+            await session.loop.stop()
+            await session.commit([DeleteSession(session_id)])
+            session.close(RequestError("not_found", f"there is no session {session_id}", field="session_id"))
+            session.channel.end("deleted")
 
-        return await session.do(update)
+        await session.do(delete)
+        self._evict(session)
 
     # -------------------------------------------------------------------------------------------------------- history
 
@@ -323,9 +323,34 @@ class Registry:
         return await session.do(lambda: session.loop.stop(turn_id=turn_id))
 
     async def interactions(self, session_id: str) -> frames.InteractionList:
-        """The pending Interactions (P7); no Part of this kind can come into being yet."""
-        await self.get(session_id)
-        return frames.InteractionList(())
+        """The pending Interactions (P7)."""
+        live = self._live.get(session_id)
+        if live is None:
+            await self._read_record(session_id)
+            return frames.InteractionList(())
+        return frames.InteractionList(live.interactions.pending())
+
+    async def respond(
+        self,
+        session_id: str,
+        interaction_id: str,
+        *,
+        revision: int,
+        response: Any,
+        client_request_id: str | None = None,
+        principal: str = "local",
+    ) -> frames.InteractionAnswer:
+        """Answers an approval or a question; the first answer counts (P7). See `Interactions.respond`."""
+        session = await self._open(session_id)
+        return await session.do(
+            lambda: session.interactions.respond(
+                interaction_id,
+                revision=revision,
+                response=response,
+                by=principal,
+                client_request_id=client_request_id,
+            )
+        )
 
     # ------------------------------------------------------------------------------------------------------- watching
 
@@ -360,10 +385,6 @@ def _changed(config: messages.Config, change: frames.ConfigChange | None) -> mes
         model=config.model if isinstance(change.model, UnsetType) else change.model,
         approval_mode=config.approval_mode if isinstance(change.approval_mode, UnsetType) else change.approval_mode,
     )
-
-
-def _digest(body: object) -> str:
-    return hashlib.sha256(encode_json(body).text).hexdigest()
 
 
 def _check_positive(name: str, value: int) -> None:

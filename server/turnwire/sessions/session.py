@@ -15,18 +15,20 @@ from typing import Any, TypeVar, cast
 import trio
 from msgspec import structs
 
+from turnwire.sessions.actions import action, record
 from turnwire.sessions.channel import Audience, Channel, SnapshotFrames, Watcher
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults
+from turnwire.sessions.interactions import Interactions
 from turnwire.sessions.loop import TurnLoop
-from turnwire.sessions.mailbox import Job, Mailbox
+from turnwire.sessions.mailbox import Chore, Job, Mailbox
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.snapshots import page_frame, session_frame, snapshot_frames
-from turnwire.store.base import MAX_PAGE, Operation, SaveMessage, SessionRecord, StoredPage, preview_of
+from turnwire.store.base import Operation, SaveMessage, SessionRecord, StoredPage, UpdateSession, preview_of
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.messages import AgentMessage, Message, UserMessage
+from turnwire_protocol.messages import AgentMessage, Config, Message, UserMessage
 from turnwire_protocol.messages import Session as SessionFrame
-from turnwire_protocol.mutations import MessageMutation, Mutation
+from turnwire_protocol.mutations import MessageMutation, Mutation, SessionConfig, SessionTitle
 
 T = TypeVar("T")
 Callback = Callable[[Mutation], None] | Callable[[Mutation], Awaitable[None]]
@@ -45,6 +47,7 @@ class Session:
         self.mailbox = Mailbox(environment.limits.pending_events)
         self.projection: Projection | None = None
         self.loop = TurnLoop(self)
+        self.interactions = Interactions(self)
         self.nursery: trio.Nursery
         self.pins = 0
         """How many holders in this process want the Session to stay in memory."""
@@ -80,6 +83,15 @@ class Session:
         self.mailbox.post(job)
         with store_faults(self.session_id):
             return await job.wait()
+
+    def post_later(self, action: Callable[[], Awaitable[None]]) -> None:
+        """Tries again, in the Session's task, what the store could not do just now."""
+
+        async def post() -> None:
+            await trio.sleep(self.env.limits.store_retry_seconds)
+            self.mailbox.post(Chore(action))
+
+        self.nursery.start_soon(post)
 
     def close(self, error: Exception) -> None:
         """From now on every job is answered with `error`. Idempotent."""
@@ -135,6 +147,25 @@ class Session:
             internal=message.visibility == "internal",
         )
 
+    async def checkpoint(self, draft: Projection, *operations: Operation) -> None:
+        """Stores the draft and what goes with it in one commit; then it is the projection, and is published (S3, P6).
+
+        Raises StoreUnavailable; then everything is as before.
+        """
+        message = draft.candidate(updated_at=self.env.now())
+        await self.commit([SaveMessage(message), *operations])
+        draft.committed(message)
+        self.projection = draft
+        self.publish_message(message)
+
+    async def close_message(self) -> None:
+        """Closes the open Message, if there is one, while its Turn goes on; later output opens the next one (M8)."""
+        if self.projection is not None:
+            message = self.projection.closed(updated_at=self.env.now())
+            await self.commit([SaveMessage(message)])
+            self.projection = None
+            self.publish_message(message)
+
     def envelope(self) -> dict[str, Any]:
         """The fields that every Mutation has (L2)."""
         return {
@@ -151,6 +182,51 @@ class Session:
             sequence=self.record.message_count + 1,
             created_at=self.env.now(),
         )
+
+    # ---------------------------------------------------------------------------------------- title, config, archive
+
+    async def update(self, *, title: str | None = None, config: Config) -> SessionFrame:
+        """Changes title or config; stored with the Actions that record it, then published (M9, A3)."""
+        before = self.record
+        actions = []
+        if title is not None and title != before.title:
+            actions.append(action(self.env, "title-change", f"Renamed to {title}", data={"title": title}))
+        if config.model != before.config.model:
+            actions.append(action(self.env, "model-change", f"Model: {config.model}", data={"model": config.model}))
+        if config.approval_mode != before.config.approval_mode:
+            mode = config.approval_mode
+            data = {"approval_mode": mode}
+            actions.append(action(self.env, "approval-mode-change", f"Approval mode: {mode}", data=data))
+        if actions:
+            changes = {"title": before.title if title is None else title, "config": config}
+            await record(self, actions, UpdateSession(structs.replace(before, **changes, updated_at=self._touched())))
+            self.record = structs.replace(self.record, **changes)
+            self._announce_session(before)
+        return self.frame()
+
+    async def set_title(self, title: str) -> None:
+        """A title that nobody chose: stored and published, but no Action of anyone (L3)."""
+        before = self.record
+        await self.commit([UpdateSession(structs.replace(before, title=title, updated_at=self._touched()))])
+        self.record = structs.replace(self.record, title=title)
+        self._announce_session(before)
+
+    async def archive(self) -> None:
+        if self.record.archived_at is None:
+            archived = structs.replace(self.record, archived_at=self.env.now(), updated_at=self._touched())
+            await self.commit([UpdateSession(archived)])
+            self.record = archived
+            self._snapshots.clear()
+
+    def _touched(self) -> int:
+        return max(self.env.now(), self.record.updated_at)
+
+    def _announce_session(self, before: SessionRecord) -> None:
+        self._snapshots.clear()
+        if self.record.title != before.title and self.record.title is not None:
+            self.publish(SessionTitle(**self.envelope(), title=self.record.title))
+        if self.record.config != before.config:
+            self.publish(SessionConfig(**self.envelope(), config=self.record.config))
 
     # -------------------------------------------------------------------------------------------------- who watches
 
@@ -177,7 +253,9 @@ class Session:
             return frames
         page = self._pages.get(key)
         if page is None:
-            page = self._pages[key] = await self._newest(limit, include_internal=audience == "all")
+            page = self._pages[key] = await self.env.store.page(
+                self.session_id, before_sequence=None, limit=limit, include_internal=audience == "all"
+            )
         frames = self._snapshots[key] = snapshot_frames(
             session=self.frame(),
             epoch=self.channel.epoch,
@@ -185,25 +263,10 @@ class Session:
             page=page_frame(page, live=self._live_message()),
             turn=self.loop.active_frame(),
             queue=self.loop.queue_frame(),
+            interactions=self.interactions.pending(),
             part_bytes=self.env.limits.snapshot_part_bytes,
         )
         return frames
-
-    async def _newest(self, limit: int, *, include_internal: bool) -> StoredPage:
-        """The newest Messages, beyond `limit` down to the streaming one: clients must hold what changes (W4)."""
-        page = await self.env.store.page(
-            self.session_id, before_sequence=None, limit=limit, include_internal=include_internal
-        )
-        live = self.projection
-        while live is not None and page.has_more and (above := page.items[0].sequence - live.sequence) > 0:
-            older = await self.env.store.page(
-                self.session_id,
-                before_sequence=page.items[0].sequence,
-                limit=min(above, MAX_PAGE),
-                include_internal=include_internal,
-            )
-            page = StoredPage(items=older.items + page.items, total=page.total, has_more=older.has_more)
-        return page
 
     def _live_message(self) -> AgentMessage | None:
         return None if self.projection is None else self.projection.message()

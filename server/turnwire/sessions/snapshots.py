@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType, structs
 from turnwire.sessions.channel import SnapshotFrames
 from turnwire.store.base import SessionRecord, StoredMessage, StoredPage
 from turnwire_protocol.codec import encode_json
-from turnwire_protocol.frames import ActiveTurn, QueuedPrompt, Snapshot
+from turnwire_protocol.frames import ActiveTurn, PendingInteraction, QueuedPrompt, Snapshot
 from turnwire_protocol.messages import AgentMessage, Page, Session
 
 
@@ -55,12 +55,10 @@ def snapshot_frames(
     page: Page,
     turn: ActiveTurn | None,
     queue: Sequence[QueuedPrompt],
+    interactions: tuple[PendingInteraction, ...],
     part_bytes: int,
 ) -> SnapshotFrames:
-    """The state at one point, in as many frames as its size asks for.
-
-    Clients join the lists of all parts, so the queue goes into the first only; the rest tells of the whole in each.
-    """
+    """The state at one point, in as many frames as its size asks for; every frame tells of the whole page."""
     slices = _slices(page.items, part_bytes)
     whole = Snapshot(
         session_id=session.session_id,
@@ -70,15 +68,13 @@ def snapshot_frames(
         page=page,
         turn=_present(turn),
         queue=tuple(queue),
-        interactions=(),
+        interactions=interactions,
         part=1,
         parts=len(slices),
     )
     return SnapshotFrames(
         tuple(
-            structs.replace(
-                whole, part=number, page=structs.replace(page, items=items), queue=whole.queue if number == 1 else ()
-            )
+            structs.replace(whole, part=number, page=structs.replace(page, items=items))
             for number, items in enumerate(slices, start=1)
         )
     )

@@ -7,6 +7,7 @@ from turnwire.context.composer import HistoryBounds
 from turnwire.models.base import ModelError
 from turnwire.sessions.steps import Step
 from turnwire.store.base import TurnRecord
+from turnwire.tools.diffs import FileChanges
 from turnwire_protocol.mutations import TurnError, TurnStatus
 
 
@@ -28,6 +29,12 @@ class Turn:
         self.call: ModelCall | None = None
         self.closing: tuple[TurnStatus, TurnError | None] | None = None
         """How the Turn is to end, while the store cannot write its end."""
+        self.steps = 0
+        """Model calls so far, retries not counted."""
+        self.joined = False
+        """Whether a User Message has joined the Turn that no Step has read yet (M8)."""
+        self.changes = FileChanges()
+        """Files that its tools have changed (L5)."""
         self.finished = trio.Event()
         self.result: TurnResult
 

@@ -219,6 +219,9 @@ class Store(Protocol):
     async def request(self, session_id: str, client_request_id: str) -> RequestRecord | None:
         """What a `client_request_id` was used for in the Session, or None (S9)."""
 
+    async def interaction(self, session_id: str, interaction_id: str) -> StoredJson | None:
+        """The `interaction` Part of this id as it was committed last, or None (P7)."""
+
     async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
         """Brings every Session that a crash left unfinished to rest (S7), before anything is served.
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
@@ -41,6 +42,7 @@ from turnwire.store.rows import (
     recovered_row,
 )
 from turnwire_protocol.lifecycle import TURN
+from turnwire_protocol.messages import StoredJson
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -111,6 +113,10 @@ class MemoryStore:
     async def request(self, session_id: str, client_request_id: str) -> RequestRecord | None:
         await self._enter()
         return self._tables.requests.get((session_id, client_request_id))
+
+    async def interaction(self, session_id: str, interaction_id: str) -> StoredJson | None:
+        await self._enter()
+        return self._tables.interaction(session_id, interaction_id)
 
     async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
         await self._enter()
@@ -213,6 +219,17 @@ class _Tables:
     def newest_first(self, session_id: str, below: int) -> Iterator[MessageRow]:
         for sequence in range(below - 1, 0, -1):
             yield self.messages[self.timeline[session_id, sequence]]
+
+    def interaction(self, session_id: str, interaction_id: str) -> StoredJson | None:
+        for row in self.messages.values():
+            for part in row.parts:
+                if (
+                    row.session_id == session_id
+                    and part.type == "interaction"
+                    and msgspec.json.decode(part.json)["interaction_id"] == interaction_id
+                ):
+                    return StoredJson(part.json)
+        return None
 
     def unfinished_turns(self) -> list[TurnRecord]:
         return [turn for turn in self.turns.values() if turn.status in UNFINISHED_TURN]

@@ -147,6 +147,16 @@ def turn(connection: apsw.Connection, turn_id: str) -> TurnRecord | None:
     return None if row is None else _turn_record(row)
 
 
+def interaction(connection: apsw.Connection, session_id: str, interaction_id: str) -> StoredJson | None:
+    """The Part of an Interaction, or None."""
+    row = connection.execute(
+        "SELECT CAST(json AS BLOB) FROM parts WHERE session_id = ? AND type = 'interaction'"
+        " AND json ->> '$.interaction_id' = ?",
+        (session_id, interaction_id),
+    ).fetchone()
+    return None if row is None else StoredJson(cast("bytes", row[0]))
+
+
 def request(connection: apsw.Connection, session_id: str, client_request_id: str) -> RequestRecord | None:
     """A remembered request, or None."""
     row = connection.execute(

@@ -69,6 +69,8 @@ CREATE TABLE parts (
     )
 ) STRICT;
 
+CREATE INDEX interactions_by_id ON parts (session_id, json ->> '$.interaction_id') WHERE type = 'interaction';
+
 CREATE TABLE turns (
     turn_id TEXT PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,

@@ -29,6 +29,7 @@ from turnwire.store.recovery import summed
 from turnwire.store.rows import prepare
 from turnwire.store.writer import RETRY_SECONDS, Writer, translated
 from turnwire.store.writes import apply_all, recover_one
+from turnwire_protocol.messages import StoredJson
 
 READERS: Final = 2
 """Read-only connections, and so reads at the same time."""
@@ -126,6 +127,9 @@ class SqliteStore:
 
     async def request(self, session_id: str, client_request_id: str) -> RequestRecord | None:
         return await self._readers.run(lambda connection: reads.request(connection, session_id, client_request_id))
+
+    async def interaction(self, session_id: str, interaction_id: str) -> StoredJson | None:
+        return await self._readers.run(lambda connection: reads.interaction(connection, session_id, interaction_id))
 
     async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
         chosen = await self._readers.run(reads.unfinished_sessions) if session_id is None else [session_id]

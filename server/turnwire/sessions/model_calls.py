@@ -1,0 +1,59 @@
+"""Model calls as tasks: what is asked, under which limits, and how the events reach the Session's mailbox (T5, K7).
+
+A call that was cancelled says nothing more; every other one ends with a `CallEnded`.
+"""
+
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import trio
+from msgspec import UNSET
+
+from turnwire.models.base import ModelError, ModelRequest
+from turnwire.models.timeouts import with_timeouts
+from turnwire.sessions.turns import CallEnded, ModelCall
+from turnwire.store.base import StoreUnavailable
+
+if TYPE_CHECKING:
+    from turnwire.sessions.session import Session
+
+_log = logging.getLogger(__name__)
+
+
+async def run_call(session: "Session", call: ModelCall) -> None:
+    """The task of one attempt at one Step."""
+    with call.scope:
+        await trio.sleep(call.delay_ms / 1000)
+        error: ModelError | None = None
+        try:
+            await _feed_events(session, call)
+        except ModelError as failure:
+            error = failure
+        except StoreUnavailable as failure:
+            error = ModelError("internal", f"the history cannot be read now: {failure}")
+        except Exception as failure:  # noqa: BLE001 - any fault of a provider fails its Turn, not the Session
+            _log.exception("the model provider %s failed", session.env.provider.name)
+            error = ModelError("internal", f"the model provider failed: {type(failure).__name__}", retryable=False)
+        await session.mailbox.feed(call, CallEnded(error))
+
+
+async def _feed_events(session: "Session", call: ModelCall) -> None:
+    env = session.env
+    model = session.record.config.model
+    request = ModelRequest(
+        model=None if model is UNSET else model,
+        messages=await env.composer.compose(call.history),
+        key=call.step.step_id,
+        attempt=call.step.attempt,
+        tools=env.tools.specs(),
+    )
+    stream = with_timeouts(
+        env.provider.stream(request),
+        first_event=env.limits.first_event_seconds,
+        idle=env.limits.idle_event_seconds,
+        total=env.limits.call_seconds,
+    )
+    async with aclosing(stream) as events:
+        async for event in events:
+            await session.mailbox.feed(call, event)

@@ -1,0 +1,198 @@
+"""Tool calls: from a finished input to a stored result, with the user asked in between where need be (P4-P7, S3).
+
+Runs in the Session's task; each running tool has a task of its own, whose result comes back as a job. A result is taken
+only while its call is the Turn's own and still running, so that nothing a tool does late changes anything.
+"""
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import trio
+from msgspec import UNSET, structs
+
+from turnwire.sessions.growing import GrowingTool
+from turnwire.sessions.mailbox import Chore
+from turnwire.sessions.projection import Projection
+from turnwire.sessions.turns import Turn
+from turnwire.store.base import Operation, StoreUnavailable
+from turnwire.tools.base import Tool, ToolContext, ToolInputError, ToolResult
+from turnwire.tools.calls import call
+from turnwire_protocol import lifecycle
+from turnwire_protocol.parts import InteractionPart, ToolPart
+
+if TYPE_CHECKING:
+    from turnwire.sessions.loop import TurnLoop
+    from turnwire.sessions.session import Session
+
+_log = logging.getLogger(__name__)
+
+
+class ToolCalls:
+    """The tool calls of one Session's running Turn; a part of the Session, in its task."""
+
+    def __init__(self, session: "Session", loop: "TurnLoop") -> None:
+        self._session = session
+        self._loop = loop
+        self._env = session.env
+        self._scopes: dict[str, trio.CancelScope] = {}
+        """The running calls by `tool_call_id`."""
+        self._unstored: dict[str, ToolResult] = {}
+        """Results that wait for the store to work again."""
+
+    # ------------------------------------------------------------------------------------------------------- starting
+
+    def finish_input(self, part: GrowingTool) -> ToolPart:
+        """The Tool once its input is complete: `ready`, or `failed` when it cannot be called like this (P5)."""
+        tool = self._env.tools.get(part.tool_name)
+        if tool is None:
+            return part.terminal(f"there is no tool named {part.tool_name!r}")
+        try:
+            return part.ready(tool.parse(part.text))
+        except ToolInputError as error:
+            return part.terminal(str(error))
+
+    async def start(self, turn: Turn, step_id: str) -> None:
+        """Runs the Step's Tools, or asks the user first: one commit for all of them (P6). Raises StoreUnavailable."""
+        projection = self._session.projection
+        assert projection is not None, "the Step was just stored"
+        ready = [part for part in projection.tools(step_id) if part.state == "ready"]
+        if not ready:
+            await self._loop.step_done(turn)
+            return
+        draft = projection.draft()
+        started = [part for part in ready if self._start_one(draft, part)]
+        await self._session.checkpoint(draft)
+        for part in started:
+            self._run(turn, part)
+        if self._env.limits.interaction_seconds is not None:
+            for interaction in draft.interactions():
+                if interaction.status == "pending":
+                    self._session.nursery.start_soon(self._expire_later, interaction.interaction_id)
+
+    def _start_one(self, draft: Projection, part: ToolPart) -> bool:
+        """Moves a ready Tool on in the draft; True when it runs now."""
+        tool = self._tool(part)
+        if tool.question is None and not self._needs_approval(tool):
+            draft.replace(_moved(part, "running"))
+            return True
+        draft.replace(_moved(part, "waiting-user"))
+        draft.add(
+            InteractionPart(
+                part_id=self._env.new_id("part"),
+                sequence=1,
+                step_id=part.step_id,
+                interaction_id=self._env.new_id("ask"),
+                interaction_type="approval" if tool.question is None else "question",
+                tool_call_id=part.tool_call_id,
+                status="pending",
+                revision=draft.revision + 1,
+                request=_request(tool, part),
+            )
+        )
+        return False
+
+    def _tool(self, part: ToolPart) -> Tool:
+        tool = self._env.tools.get(part.tool_name)
+        assert tool is not None, "only a known tool becomes ready"
+        return tool
+
+    def _needs_approval(self, tool: Tool) -> bool:
+        return tool.approval == "ask" and self._session.record.config.approval_mode == "ask"
+
+    # -------------------------------------------------------------------------------------------------------- running
+
+    def _run(self, turn: Turn, part: ToolPart) -> None:
+        scope = self._scopes[part.tool_call_id] = trio.CancelScope()
+        self._session.nursery.start_soon(self._run_task, turn, part, scope)
+
+    async def _run_task(self, turn: Turn, part: ToolPart, scope: trio.CancelScope) -> None:
+        context = ToolContext(
+            session_id=self._session.session_id,
+            turn_id=turn.turn_id,
+            tool_call_id=part.tool_call_id,
+            changed=turn.changes.changed,
+        )
+        with scope:
+            result = await call(self._tool(part), part.input, context)
+            self._session.mailbox.post(Chore(partial(self._ended, turn, part.tool_call_id, result)))
+
+    async def _ended(self, turn: Turn, tool_call_id: str, result: ToolResult) -> None:
+        """A call has a result: it is stored as a checkpoint of its own (S3)."""
+        projection = self._session.projection
+        part = projection.tool(tool_call_id) if projection is not None and self._is_running(turn) else None
+        if projection is None or part is None or part.state != "running":
+            return
+        draft = projection.draft()
+        draft.replace(_finished(part, result))
+        try:
+            await self._session.checkpoint(draft)
+        except StoreUnavailable as error:
+            _log.error("the result of tool call %s cannot be stored yet: %s", tool_call_id, error)
+            self._session.post_later(partial(self._ended, turn, tool_call_id, result))
+            return
+        self._scopes.pop(tool_call_id, None)
+        await self.step_on(turn, part.step_id)
+
+    async def step_on(self, turn: Turn, step_id: Any) -> None:
+        """Goes on with the Turn when every Tool of the Step has ended."""
+        projection = self._session.projection
+        assert projection is not None, "a Tool has just ended in it"
+        if all(part.state in lifecycle.TOOL.terminal for part in projection.tools(step_id)):
+            await self._loop.step_done(turn)
+
+    def _is_running(self, turn: Turn) -> bool:
+        return self._loop.active is turn and turn.closing is None
+
+    def cancel_all(self) -> None:
+        """The Turn is over: no tool goes on, and none starts after (T3)."""
+        for scope in self._scopes.values():
+            scope.cancel()
+        self._scopes.clear()
+
+    # ----------------------------------------------------------------------------------------------- what users decide
+
+    async def allow(self, turn: Turn, draft: Projection, part: ToolPart, *also: Operation) -> None:
+        """Commits the draft, in which an approval is resolved, and runs its Tool. Raises StoreUnavailable."""
+        running = _moved(part, "running")
+        draft.replace(running)
+        await self._session.checkpoint(draft, *also)
+        self._run(turn, running)
+
+    async def answer(self, turn: Turn, draft: Projection, part: ToolPart, output: Any, *also: Operation) -> None:
+        """Commits the draft, in which a question is resolved; the answers are the Tool's output."""
+        draft.replace(_moved(part, "running"))
+        await self._session.checkpoint(draft, *also)
+        await self._ended(turn, part.tool_call_id, ToolResult(failed=False, output=output))
+
+    async def refuse(self, turn: Turn, draft: Projection, part: ToolPart, error: str, *also: Operation) -> None:
+        """Commits the draft, in which an Interaction ended without consent: its Tool fails and never runs (P7)."""
+        draft.replace(structs.replace(_moved(part, "failed"), error=error))
+        await self._session.checkpoint(draft, *also)
+        await self.step_on(turn, part.step_id)
+
+    async def _expire_later(self, interaction_id: str) -> None:
+        seconds = self._env.limits.interaction_seconds
+        assert seconds is not None
+        await trio.sleep(seconds)
+        self._session.mailbox.post(Chore(partial(self._session.interactions.expire, interaction_id)))
+
+
+def _moved(part: ToolPart, to: Any) -> ToolPart:
+    return structs.replace(part, state=lifecycle.advance(lifecycle.TOOL, part.state, to))
+
+
+def _finished(part: ToolPart, result: ToolResult) -> ToolPart:
+    part = _moved(part, "failed" if result.failed else "completed")
+    return structs.replace(
+        part,
+        output=UNSET if result.output is None and result.failed else result.output,
+        error=result.error or "the tool failed" if result.failed else UNSET,
+    )
+
+
+def _request(tool: Tool, part: ToolPart) -> dict[str, Any]:
+    """What the user is shown: exactly the input that will run, or the questions."""
+    if tool.question is not None:
+        return {"questions": list(tool.question(part.input).questions)}
+    return {"tool_name": part.tool_name, "input": part.input}
