@@ -1,5 +1,6 @@
 """The command line as a person types it: help, versions, and wrong values that name the flag."""
 
+import json
 import os
 import signal
 import subprocess
@@ -32,8 +33,16 @@ def test_help_names_every_flag_its_variable_and_examples() -> None:
     assert "examples:" in answer.stdout
 
 
-def test_the_version_is_printed() -> None:
+def test_version_and_schema_are_printed() -> None:
     assert turnwire("version").stdout.startswith("turnwire 0.")
+    assert json.loads(turnwire("schema").stdout)["$id"] == "urn:turnwire:v1"
+
+
+def test_a_model_without_its_key_is_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    answer = turnwire("serve", "--model", "openai:gpt", "--data", str(tmp_path / "t.db"), OPENAI_API_KEY="")
+    assert answer.returncode == 2
+    assert "OPENAI_API_KEY" in answer.stderr
+    assert "Traceback" not in answer.stderr
 
 
 WRONG = [
@@ -46,6 +55,7 @@ WRONG = [
     ("base-url", "localhost:1"),
     ("data", "/nowhere/at/all/t.db"),
     ("data", "."),
+    ("workspace", "/nowhere"),
     ("grace-seconds", "soon"),
     ("grace-seconds", "nan"),
     ("tick-ms", "0"),

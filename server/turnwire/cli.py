@@ -1,6 +1,7 @@
 """The command line: `turnwire serve | schema | version`."""
 
 import argparse
+import json
 import logging
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,9 +11,13 @@ from typing import NoReturn
 
 import trio
 
-from turnwire.app import serve
-from turnwire.settings import FLAGS, SettingError, settings_from
+from turnwire.app import Turnwire
+from turnwire.gateway import GatewaySettings
+from turnwire.sessions.environment import now_ms
+from turnwire.settings import FLAGS, SettingError, Settings, settings_from
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
+from turnwire.tools.workspace import workspace_tools
+from turnwire_protocol.schema import schema
 
 EXAMPLES = """\
 examples:
@@ -38,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     match options.command:
         case "serve":
             sys.exit(_serve(options))
+        case "schema":
+            print(json.dumps(schema(), indent=2, sort_keys=True))
         case "version":
             print(f"turnwire {version('turnwire')}")
     sys.exit(0)
@@ -46,15 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _serve(options: argparse.Namespace) -> int:
     try:
         settings = settings_from(vars(options))
-    except SettingError as error:
+        app = _app(settings)
+    except (SettingError, ValueError) as error:
         print(f"turnwire serve: {error}", file=sys.stderr)
         return EXIT_USAGE
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
-    logging.getLogger("websockets").setLevel("WARNING")  # at INFO it tells of every request and connection
+    for library in ("websockets", "httpx2"):  # at INFO they tell of every request
+        logging.getLogger(library).setLevel("WARNING")
     try:
-        trio.run(partial(serve, settings, announce=partial(print, flush=True)))
+        trio.run(partial(_run, app, settings))
     except (*EXPECTED_FAILURES, BaseExceptionGroup) as error:
         failures = list(_leaves(error))
         if not all(isinstance(failure, EXPECTED_FAILURES) for failure in failures):
@@ -63,6 +72,24 @@ def _serve(options: argparse.Namespace) -> int:
             print(f"turnwire serve: {failure}", file=sys.stderr)
         return EXIT_FAILURE
     return 0
+
+
+def _app(settings: Settings) -> Turnwire:
+    """Raises ValueError when the model cannot be used like this, such as for want of a key."""
+    return Turnwire(
+        settings.data,
+        model=settings.model,
+        base_url=settings.base_url,
+        tools=workspace_tools(settings.workspace, now=now_ms),
+    )
+
+
+async def _run(app: Turnwire, settings: Settings) -> None:
+    await app.serve(
+        settings=GatewaySettings(host=settings.host, port=settings.port, tick_ms=settings.tick_ms),
+        grace_seconds=settings.grace_seconds,
+        announce=partial(print, flush=True),
+    )
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -95,5 +122,6 @@ def _parser() -> argparse.ArgumentParser:
         serve_parser.add_argument(
             f"--{flag.name}", metavar=flag.metavar, help=f"{flag.help} [{flag.variable}{default}]"
         )
+    commands.add_parser("schema", help="print the JSON Schema of the protocol")
     commands.add_parser("version", help="print the version")
     return parser

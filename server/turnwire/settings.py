@@ -23,6 +23,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     data: Path
     model: str
     base_url: str | None
+    workspace: Path | None
     grace_seconds: float
     tick_ms: int
     log_level: str
@@ -105,6 +106,13 @@ def _data(text: str) -> Path:
     return path
 
 
+def _folder(text: str) -> Path:
+    path = Path(text)
+    if not path.is_dir():
+        raise ValueError(f"there is no folder {text!r}")
+    return path
+
+
 def _model(text: str) -> str:
     if text == "scripted" or (text.startswith("openai:") and len(text) > len("openai:")):
         return text
@@ -158,6 +166,13 @@ FLAGS = (
         default=None,
         help="address of the OpenAI-compatible service, for openai:NAME; the key is read from OPENAI_API_KEY",
         parse=_url,
+    ),
+    Flag(
+        name="workspace",
+        metavar="FOLDER",
+        default=None,
+        help="folder whose files the model's tools may list and read, and change with the user's approval",
+        parse=_folder,
     ),
     Flag(
         name="grace-seconds",
