@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 import trio
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from harness import Map, Refused, ServerProcess, WireClient, server_process, texts, wire_client
 
@@ -38,7 +38,7 @@ class Ledger:
                     if not self.open[session_id]:
                         self.open[session_id].append(f"r{next(self.numbers)}")
                     await self._prompt(client, session_id, self.open[session_id][0])
-        except* (ConnectionClosed, OSError):
+        except* (ConnectionClosed, InvalidMessage, OSError):  # the kill may also hit a handshake
             self.cut_off += 1
 
     async def _create(self, client: WireClient, session_id: str) -> None:
