@@ -239,7 +239,7 @@ class MemorySessions:
         while self.sessions[session_id].channel.watched:
             await self._left.wait()
 
-    def say(self, session_id: str, text: str) -> None:
+    def say(self, session_id: str, text: str, *, internal: bool = False) -> None:
         """Publishes one text delta."""
         self.sessions[session_id].channel.publish(
             DeltaMutation(
@@ -251,7 +251,8 @@ class MemorySessions:
                 revision=1,
                 part_id="p-1",
                 delta=text,
-            )
+            ),
+            internal=internal,
         )
 
 

@@ -17,6 +17,7 @@ from websockets.protocol import State
 from websockets.trio.server import ServerConnection
 
 from turnwire.gateway.auth import Authenticator
+from turnwire.gateway.fanout import Fanout
 from turnwire.gateway.requests import Performer, Sessions, given
 from turnwire.gateway.settings import GatewaySettings
 from turnwire.gateway.stream import FrameStream
@@ -37,6 +38,7 @@ class Surroundings(Struct, frozen=True):
 
     sessions: Sessions
     performer: Performer
+    fanout: Fanout
     authenticator: Authenticator
     settings: GatewaySettings
     server: str
@@ -81,6 +83,7 @@ class Connection:
             self._queue.clear()
             for session_id, subscription in self._subscriptions.items():
                 self._around.sessions.leave(session_id, subscription)
+                subscription.close()
             self._subscriptions.clear()
 
     def close(self, code: int, reason: str) -> None:
@@ -257,7 +260,9 @@ class Connection:
         known = self._standing(session_id)
         if known is None and len(self._subscriptions) >= settings.max_subscriptions:
             raise RequestError("conflict", f"a connection follows at most {settings.max_subscriptions} Sessions")
-        subscription = known or Subscription(session_id, self.stream, self._format, max_frame=settings.max_frame_bytes)
+        subscription = known or Subscription(
+            session_id, self.stream, self._around.fanout, self._format, max_frame=settings.max_frame_bytes
+        )
         subscription.limit = self._around.performer.limit(request.limit)
         subscription.include_internal = given(request.include_internal, False)
         self._subscriptions[session_id] = subscription
@@ -288,12 +293,13 @@ class Connection:
             if self._over:
                 # The client went while the Session was being read: what `run` has left was joined once more.
                 self._around.sessions.leave(subscription.session_id, subscription)
+                subscription.close()
 
     def _unsubscribe(self, session_id: str) -> dict[str, Any]:
         subscription = self._subscriptions.pop(session_id, None)
         if subscription is not None:
             self._around.sessions.leave(session_id, subscription)
-            self.stream.outbox.end_session(session_id)
+            subscription.close()
         return {}
 
     def _standing(self, session_id: str) -> Subscription | None:

@@ -125,7 +125,6 @@ class Outbox:
     def lose(self, session_id: str) -> None:
         """A Mutation of this Session cannot be sent at all: the Session is lagged, the others are not touched."""
         if not self.closed and session_id not in self._lagged:
-            self._keep(lambda kind, session: session != session_id or kind is not _MUTATION)
             self._lag(session_id)
 
     def begin_snapshot(self, session_id: str, parts: Iterable[bytes]) -> None:

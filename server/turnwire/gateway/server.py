@@ -18,6 +18,7 @@ from websockets.typing import Subprotocol
 
 from turnwire.gateway.auth import Authenticator, Doorman
 from turnwire.gateway.connection import Connection, Surroundings, format_of
+from turnwire.gateway.fanout import Fanout
 from turnwire.gateway.http import Document, Site, plain
 from turnwire.gateway.outbox import Outbox, OutboxLimits
 from turnwire.gateway.requests import Performer, Sessions
@@ -51,15 +52,23 @@ class Gateway:
         self._settings = settings
         self._rng = rng
         self._server = server
+        self._fanout = Fanout()
         self._surroundings = Surroundings(
             sessions=sessions,
             performer=Performer(sessions, page=settings.page, max_page=settings.max_page),
+            fanout=self._fanout,
             authenticator=authenticator,
             settings=settings,
             server=server,
         )
         doorman = Doorman(settings.allowed_hosts, settings.allowed_origins)
         self._site = Site(doorman, documents, lambda: "draining" if self._draining else problem())
+        self._outbox_limits = OutboxLimits(outbox_bytes=settings.outbox_bytes)
+        self._stream_limits = StreamLimits(
+            write_timeout=settings.write_timeout_s,
+            close_timeout=settings.close_timeout_s,
+            control_bytes=settings.control_bytes,
+        )
         self._connections: set[Connection] = set()
         self._emptied = trio.Event()
         self._draining = False
@@ -106,6 +115,7 @@ class Gateway:
                 )
             )
             nursery.start_soon(self._tick)
+            nursery.start_soon(self._fanout.run)
             task_status.started([_address_of(listener) for listener in listeners])
             await self._drained.wait()
             nursery.cancel_scope.cancel()
@@ -124,6 +134,8 @@ class Gateway:
     async def drain(self) -> None:
         """Announces, closes every connection with 1012, waits `close_timeout_s` at most, and ends `serve` (W8)."""
         self.announce()
+        # A close frame drops what waits behind it: the last Mutations go before it.
+        self._fanout.flush()
         for connection in self._connections:
             connection.close(1012, "the server restarts")
         with trio.move_on_after(self._settings.close_timeout_s):
@@ -169,17 +181,12 @@ class Gateway:
         server: Server,
         **options: Any,
     ) -> ServerConnection:
-        settings = self._settings
         outbox = Outbox(
-            OutboxLimits(outbox_bytes=settings.outbox_bytes),
+            self._outbox_limits,
             lambda session_id: wire_frame(ReloadNotice(session_id, "lagged"), format_of(protocol.subprotocol)),
         )
-        limits = StreamLimits(
-            write_timeout=settings.write_timeout_s,
-            close_timeout=settings.close_timeout_s,
-            control_bytes=settings.control_bytes,
-        )
-        return ServerConnection(nursery, FrameStream(stream, nursery, outbox, limits), protocol, server, **options)
+        frames = FrameStream(stream, nursery, outbox, self._stream_limits)
+        return ServerConnection(nursery, frames, protocol, server, **options)
 
     def _process_request(self, _socket: ServerConnection, request: Request) -> Response | None:
         response = self._site.answer(request)

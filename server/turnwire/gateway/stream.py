@@ -11,7 +11,7 @@ Which frame goes next is decided in `outbox`; what frames mean, in `connection`.
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import trio
@@ -69,17 +69,21 @@ class FrameStream(trio.abc.HalfCloseableStream):
         self.outbox.add_control(frame)
         self.pump()
 
-    def feed_mutation(self, session_id: str, frame: bytes) -> None:
-        """Sends a Mutation, or drops it when the client is too slow (W6)."""
+    def feed_mutations(self, session_id: str, frames: Sequence[bytes], joined: bytes) -> None:
+        """Sends Mutations of one Session, or drops them when the client is too slow (W6).
+
+        `joined` are the same bytes as `frames`: a client that keeps up gets them in one write.
+        """
         outbox = self.outbox
         if self._socket is not None and outbox.idle and not outbox.closed:
             if not outbox.is_lagged(session_id):
-                written = self._try_write(frame)
-                if written < len(frame) and not self.dead:
-                    outbox.begin(frame, written)
+                written = self._try_write(joined)
+                if written < len(joined) and not self.dead:
+                    outbox.begin(joined, written)
                     self._start_drain()
             return
-        outbox.add_mutation(session_id, frame)
+        for frame in frames:
+            outbox.add_mutation(session_id, frame)
         self.pump()
 
     def pump(self) -> None:

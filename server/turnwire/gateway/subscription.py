@@ -1,7 +1,9 @@
 """A subscription: one client's place at one Session, from the Session's Mutations to the client's outbox (W4-W6)."""
 
 import logging
+from collections.abc import Sequence
 
+from turnwire.gateway.fanout import Fanout, Feed
 from turnwire.gateway.stream import FrameStream
 from turnwire.gateway.wire import wire_frame, wire_of, wire_parts_of
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
@@ -13,9 +15,14 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription:
-    """A `Watcher` for one (connection, Session). `max_frame` is in bytes (W10)."""
+    """A `Watcher` for one (connection, Session), and a member of the feed that its kind shares.
+
+    `max_frame` is in bytes (W10).
+    """
 
     __slots__ = (
+        "_fanout",
+        "_feed",
         "_format",
         "_max_frame",
         "_stream",
@@ -26,7 +33,7 @@ class Subscription:
         "session_id",
     )
 
-    def __init__(self, session_id: str, stream: FrameStream, format: Format, *, max_frame: int) -> None:
+    def __init__(self, session_id: str, stream: FrameStream, fanout: Fanout, format: Format, *, max_frame: int) -> None:
         self.session_id = session_id
         self.limit = 0
         self.include_internal = False
@@ -35,8 +42,17 @@ class Subscription:
         """The `subscribe` or `reload` request that the next snapshot answers."""
         self.ended_by_server = False
         self._stream = stream
+        self._fanout = fanout
+        self._feed: Feed | None = None
         self._format: Format = format
         self._max_frame = max_frame
+
+    def close(self) -> None:
+        """Nothing more goes to the client, nor what has not been sent yet. Idempotent."""
+        self._leave_feed()
+        self._stream.outbox.end_session(self.session_id)
+
+    # ----------------------------------------------------------------------------------------------- as a `Watcher`
 
     def joined(self, snapshot: SnapshotFrames) -> None:
         """Answers the request, then sends the snapshot: nothing can come between (W4)."""
@@ -46,30 +62,55 @@ class Subscription:
             _log.error("a snapshot of session %s has a part above max_frame and cannot be sent", self.session_id)
             error = RequestError("too_large", "the Session's state does not fit into frames of max_frame bytes")
             self._stream.feed(wire_frame(error.frame(request_id), self._format))
-            self._stream.outbox.end_session(self.session_id)
+            self.close()
             return
+        self._join_feed()
         if request_id is not None:
             self._stream.feed(wire_frame(Result(request_id, snapshot.joined), self._format))
         self._stream.outbox.begin_snapshot(self.session_id, parts)
         self._stream.pump()
 
     def published(self, item: Published) -> None:
-        """Sends a Mutation, if the client keeps up (W6)."""
-        data = item.wire.get(self._format) or wire_of(item, self._format)
-        if len(data) > self._max_frame:
-            _log.error("a Mutation of session %s is larger than max_frame and was not sent", self.session_id)
-            self._stream.outbox.lose(self.session_id)
-            self._stream.pump()
+        """Hands the Mutation to the feed, once for all members: whoever is first serialises it."""
+        if self._feed is None or self._format in item.wire:
             return
-        self._stream.feed_mutation(self.session_id, data)
+        frame = wire_of(item, self._format)
+        if len(frame) <= self._max_frame:
+            self._feed.add(frame)
+            return
+        _log.error("a Mutation of session %s is larger than max_frame and was not sent", self.session_id)
+        self._feed.lose()
 
     def restarted(self, session_id: str) -> None:
         """Tells the client to ask for a new snapshot; the subscription stands, but nothing comes until then (W7)."""
+        self._leave_feed()
         self._stream.outbox.interrupt(session_id, wire_frame(ReloadNotice(session_id, "restarted"), self._format))
         self._stream.pump()
 
     def ended(self, session_id: str, reason: EndReason) -> None:
         """Tells the client that nothing more comes."""
         self.ended_by_server = True
+        self._leave_feed()
         self._stream.outbox.end_session(session_id, wire_frame(Unsubscribed(session_id, reason), self._format))
         self._stream.pump()
+
+    # -------------------------------------------------------------------------------------------- as a feed's member
+
+    def deliver(self, frames: Sequence[bytes], joined: bytes) -> None:
+        """Sends Mutations, if the client keeps up (W6)."""
+        self._stream.feed_mutations(self.session_id, frames, joined)
+
+    def lose(self) -> None:
+        """A Mutation cannot be sent to anyone: the client has to reload (W10)."""
+        self._stream.outbox.lose(self.session_id)
+        self._stream.pump()
+
+    def _join_feed(self) -> None:
+        self._leave_feed()
+        self._feed = self._fanout.feed((self.session_id, self.include_internal, self._format))
+        self._feed.join(self)
+
+    def _leave_feed(self) -> None:
+        if self._feed is not None:
+            self._feed.leave(self)
+            self._feed = None
