@@ -5,12 +5,16 @@ fault of the caller, and says so in a sentence.
 """
 
 from collections.abc import Mapping
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from turnwire_protocol.messages import MessageState
 from turnwire_protocol.mutations import TurnState
 from turnwire_protocol.parts import ActionState, InteractionStatus, TextState, ToolState
 
 S = TypeVar("S", bound=str)
+
+ViewStatus: TypeAlias = Literal["loading", "live", "resyncing", "stale", "error"]
+"""How a client's view stands to its Session; see `view`."""
 
 
 class IllegalTransition(Exception):
@@ -67,8 +71,20 @@ TURN: Final = Lifecycle[TurnState](
     },
 )
 TEXT: Final = Lifecycle[TextState]("text", ("streaming",), {"streaming": ("done",), "done": ()})
+MESSAGE: Final = Lifecycle[MessageState]("message", ("streaming", "done"), {"streaming": ("done",), "done": ()})
+VIEW: Final = Lifecycle[ViewStatus](
+    "view",
+    ("loading",),
+    {
+        "loading": ("live", "error"),
+        "live": ("resyncing", "stale", "error"),
+        "resyncing": ("live", "stale", "error"),
+        "stale": ("live", "error"),
+        "error": (),
+    },
+)
 
-LIFECYCLES: Final = (TOOL, INTERACTION, ACTION, TURN, TEXT)
+LIFECYCLES: Final = (TURN, MESSAGE, TEXT, TOOL, INTERACTION, ACTION, VIEW)
 
 
 def advance(lifecycle: Lifecycle[S], state: S, to: S) -> S:

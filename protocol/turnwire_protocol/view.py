@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from turnwire_protocol.held import HeldMessage, Plain, require
+from turnwire_protocol.lifecycle import VIEW, ViewStatus, advance
 
-Status: TypeAlias = Literal["loading", "live", "resyncing", "stale", "error"]
 Effect: TypeAlias = Literal["applied", "ignored", "buffered", "reload"]
 Frame: TypeAlias = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ class SessionView:
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        self.status: Status = "loading"
+        self.status: ViewStatus = "loading"
         self.reason: str | None = None
         self.epoch: str | None = None
         self.seq = 0
@@ -80,7 +80,7 @@ class SessionView:
     def disconnected(self) -> None:
         """The connection was lost: the state is shown on, but nothing in flight will be completed (W7)."""
         if self.status in ("live", "resyncing"):
-            self.status = "stale"
+            self._become("stale")
         self._forget_flight()
 
     def add_page(self, page: Frame, before_sequence: int | None = None) -> Effect:
@@ -138,7 +138,8 @@ class SessionView:
         for held in stayed:
             self._take_interactions(held)
         self.total = require(pages[0], "total", int)
-        self.epoch, self.seq, self.status = first["epoch"], first["seq"], "live"
+        self.epoch, self.seq = first["epoch"], first["seq"]
+        self._become("live")
 
     def _replace(self, items: Iterable[HeldMessage], page: Frame) -> list[HeldMessage]:
         self._held = {held.message_id: held for held in items}
@@ -264,15 +265,19 @@ class SessionView:
 
     def _unsubscribed(self, frame: Frame) -> Effect:
         self._forget_flight()
-        self.status = "error"
         self.reason = require(frame, "reason", str)
+        self._become("error")
         return "applied"
 
     # -------------------------------------------------------------------------------------------------------- helpers
 
     def _lost(self) -> Effect:
-        self.status = "resyncing"
+        self._become("resyncing")
         return "reload"
+
+    def _become(self, status: ViewStatus) -> None:
+        if status != self.status:
+            self.status = advance(VIEW, self.status, status)
 
     def _forget_flight(self) -> None:
         self._buffer.clear()
