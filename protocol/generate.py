@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from spec_tables import with_tables
 from turnwire_protocol.schema import schema
 from vector_cases import codes, merge_joining, merge_losses, merge_pages, merge_state, requests, server_frames
 
@@ -60,6 +61,7 @@ def outputs() -> dict[Path, str]:
     return {
         **{Path("vectors/merge", f"{name}.json"): _cases(cases) for name, cases in merge.items()},
         **{Path("vectors/codec", f"{name}.json"): _cases(cases) for name, cases in codec.items()},
+        Path("SPEC.md"): with_tables((HERE / "SPEC.md").read_text("utf-8")),
         Path("schema/turnwire.v1.schema.json"): json.dumps(schema(), indent=1) + "\n",
         Path("vectors/codes.json"): json.dumps(codes.codes(), indent=2) + "\n",
     }

@@ -5,7 +5,7 @@ fault of the caller, and says so in a sentence.
 """
 
 from collections.abc import Mapping
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from turnwire_protocol.messages import MessageState
 from turnwire_protocol.mutations import TurnState
@@ -84,7 +84,7 @@ VIEW: Final = Lifecycle[ViewStatus](
     },
 )
 
-LIFECYCLES: Final = (TURN, MESSAGE, TEXT, TOOL, INTERACTION, ACTION, VIEW)
+LIFECYCLES: Final[tuple[Lifecycle[Any], ...]] = (TURN, MESSAGE, TEXT, TOOL, INTERACTION, ACTION, VIEW)
 
 
 def advance(lifecycle: Lifecycle[S], state: S, to: S) -> S:
