@@ -108,6 +108,38 @@ async def test_W10_a_large_snapshot_comes_in_parts_that_the_view_puts_together(
         assert watcher.view.messages == await w.stored()
 
 
+async def test_W10_lists_of_a_snapshot_in_parts_are_sent_once(autojump_clock: object, world: MakeWorld) -> None:
+    async with world(text_answer(*["x"] * 50, every=1.0), limits=SessionLimits(snapshot_part_bytes=1)) as w:
+        await w.session()
+        first = await w.watch()
+        async with w.registry.open("s1") as session:
+            for _ in range(3):
+                await session.prompt("x")
+            watcher = await w.watch()
+            assert watcher.frames[0]["parts"] > 1
+            assert watcher.view.queue == first.view.queue
+            assert len(watcher.view.queue) == 2
+
+
+async def test_W4_a_snapshot_reaches_down_to_the_streaming_message_whatever_waits_behind_it(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    """A client that got a delta of a Message that no snapshot shows it would ask for snapshots without end."""
+    async with world(text_answer(*[f"w{n} " for n in range(20)], every=1.0)) as w:
+        await w.session()
+        async with w.registry.open("s1") as session:
+            turn = await session.prompt("x")
+            await trio.sleep(5.5)
+            for _ in range(5):
+                await session.prompt("later")
+            watcher = await w.watch(limit=2)
+            await trio.sleep(5)
+            assert [message["sequence"] for message in watcher.view.messages] == [2, 3, 4, 5, 6, 7]
+            assert watcher.view.has_more
+            await turn.finished()
+        assert "reload" not in watcher.effects
+
+
 async def test_M4_internal_messages_have_an_audience_of_their_own(autojump_clock: object, world: MakeWorld) -> None:
     async with world(text_answer("a")) as w:
         await w.session()

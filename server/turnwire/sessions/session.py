@@ -24,7 +24,15 @@ from turnwire.sessions.loop import TurnLoop
 from turnwire.sessions.mailbox import Chore, Job, Mailbox
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.snapshots import page_frame, session_frame, snapshot_frames
-from turnwire.store.base import Operation, SaveMessage, SessionRecord, StoredPage, UpdateSession, preview_of
+from turnwire.store.base import (
+    MAX_PAGE,
+    Operation,
+    SaveMessage,
+    SessionRecord,
+    StoredPage,
+    UpdateSession,
+    preview_of,
+)
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.messages import AgentMessage, Config, Message, UserMessage
 from turnwire_protocol.messages import Session as SessionFrame
@@ -253,9 +261,7 @@ class Session:
             return frames
         page = self._pages.get(key)
         if page is None:
-            page = self._pages[key] = await self.env.store.page(
-                self.session_id, before_sequence=None, limit=limit, include_internal=audience == "all"
-            )
+            page = self._pages[key] = await self._newest(limit, include_internal=audience == "all")
         frames = self._snapshots[key] = snapshot_frames(
             session=self.frame(),
             epoch=self.channel.epoch,
@@ -267,6 +273,22 @@ class Session:
             part_bytes=self.env.limits.snapshot_part_bytes,
         )
         return frames
+
+    async def _newest(self, limit: int, *, include_internal: bool) -> StoredPage:
+        """The newest Messages, beyond `limit` down to the streaming one: clients must hold what changes (W4)."""
+        page = await self.env.store.page(
+            self.session_id, before_sequence=None, limit=limit, include_internal=include_internal
+        )
+        live = self.projection
+        while live is not None and page.has_more and (above := page.items[0].sequence - live.sequence) > 0:
+            older = await self.env.store.page(
+                self.session_id,
+                before_sequence=page.items[0].sequence,
+                limit=min(above, MAX_PAGE),
+                include_internal=include_internal,
+            )
+            page = StoredPage(items=older.items + page.items, total=page.total, has_more=older.has_more)
+        return page
 
     def _live_message(self) -> AgentMessage | None:
         return None if self.projection is None else self.projection.message()

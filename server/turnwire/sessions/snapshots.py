@@ -58,7 +58,10 @@ def snapshot_frames(
     interactions: tuple[PendingInteraction, ...],
     part_bytes: int,
 ) -> SnapshotFrames:
-    """The state at one point, in as many frames as its size asks for; every frame tells of the whole page."""
+    """The state at one point, in as many frames as its size asks for.
+
+    Clients join the lists of all parts, so queue and Interactions go into the first only.
+    """
     slices = _slices(page.items, part_bytes)
     whole = Snapshot(
         session_id=session.session_id,
@@ -72,9 +75,10 @@ def snapshot_frames(
         part=1,
         parts=len(slices),
     )
+    rest = structs.replace(whole, queue=(), interactions=())
     return SnapshotFrames(
         tuple(
-            structs.replace(whole, part=number, page=structs.replace(page, items=items))
+            structs.replace(whole if number == 1 else rest, part=number, page=structs.replace(page, items=items))
             for number, items in enumerate(slices, start=1)
         )
     )
