@@ -101,9 +101,8 @@ def _fields(struct: type, *without: str) -> set[str]:
 def test_W3_the_table_of_requests_is_that_of_the_structs() -> None:
     listed: dict[str, set[str]] = {}
     for ops, fields, _ in _table("| `op` | fields | `result` |"):
-        if "(not yet)" not in ops:
-            for op in re.findall(r"`([^`]*)`", ops):
-                listed[op] = _names(fields)
+        for op in re.findall(r"`([^`]*)`", ops):
+            listed[op] = _names(fields)
     listed["prompt"] = {name if name not in ("text", "parts") else f"{name}?" for name in listed["prompt"]}
     structs: dict[str, Any] = {str(struct.__struct_config__.tag): struct for struct in get_args(frames.Request)}
     del structs["hello"]
