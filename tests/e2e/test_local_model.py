@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from harness import Map, WireClient, server_process, texts, wire_client
 
+from harness import Map, WireClient, server_process, texts, wire_client
 from turnwire_protocol.view import SessionView
 
 pytestmark = pytest.mark.slow
