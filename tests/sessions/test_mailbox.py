@@ -1,4 +1,4 @@
-"""The mailbox: jobs before events, order kept, adjacent deltas joined only where nothing stands between (J8, W6)."""
+"""The mailbox: jobs before events, order kept, adjacent deltas joined where nothing stands between (J8, W6)."""
 
 from itertools import groupby, pairwise
 
