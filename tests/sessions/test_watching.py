@@ -1,5 +1,7 @@
 """Who watches sees the same: joining, merging, subscribers, eviction, restarts (W4-W7, L1, J, E and K cases)."""
 
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -257,6 +259,31 @@ async def test_W7_an_idle_session_leaves_memory_and_comes_back_in_a_new_epoch(
         async with w.registry.open("s1") as session:
             await (await session.prompt("y")).finished()
         assert [m["sequence"] for m in again.view.messages] == [1, 2, 3, 4]
+
+
+class SlowStore:
+    """A store whose commits take their time."""
+
+    def __init__(self, store: MemoryStore, seconds: float) -> None:
+        self._store = store
+        self._seconds = seconds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, operations: Any) -> None:
+        await trio.sleep(self._seconds)
+        await self._store.commit(operations)
+
+
+async def test_S9_a_session_is_not_evicted_while_it_works_for_someone(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with world(store=SlowStore(memory_store, 100.0), limits=SessionLimits(idle_seconds=10)) as w:
+        await w.session()
+        frame = await w.registry.update("s1", title="Slowly")
+        assert frame.title == "Slowly"
+        assert (await w.store.session("s1")).title == "Slowly"
 
 
 async def _interrupted(w: World) -> ViewWatcher:

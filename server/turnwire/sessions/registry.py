@@ -88,9 +88,12 @@ class Registry:
             for session in list(self._live.values()):
                 while session.loop.active is not None:
                     await session.loop.active.finished.wait()
-        for session in list(self._live.values()):
-            if session.loop.busy:
+        for session in [session for session in self._live.values() if session.loop.busy]:
+            try:
                 await session.do(partial(session.loop.stop, reason=reason))
+            except RequestError as error:
+                # The next start finds the Turn and closes it (S7).
+                _log.error("the turns of session %s cannot be ended in the store: %s", session.session_id, error)
 
     @property
     def running_turns(self) -> int:

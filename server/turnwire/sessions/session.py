@@ -60,6 +60,8 @@ class Session:
         self.pins = 0
         """How many holders in this process want the Session to stay in memory."""
         self._closed: Exception | None = None
+        self._working = False
+        """Whether a job or an event is being worked on: the Session's task must not be ended now."""
         self._pages: dict[tuple[int, Audience], StoredPage] = {}
         self._snapshots: dict[tuple[int, Audience], SnapshotFrames] = {}
 
@@ -72,10 +74,12 @@ class Session:
                 task_status.started()
                 while True:
                     item = await self.mailbox.take()
+                    self._working = True
                     if isinstance(item, Job):
                         await item.run()
                     else:
                         await self.loop.answer.handle_events(item)
+                    self._working = False
         finally:
             self.close(RequestError("unavailable", "the session is being closed"))
 
@@ -110,8 +114,9 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job."""
-        return not (self.loop.busy or self.channel.watched or self.pins or not self.mailbox.empty)
+        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job, none under way."""
+        needed = self.loop.busy or self.channel.watched or self.pins or self._working
+        return not needed and self.mailbox.empty
 
     # ------------------------------------------------------------------------------------- commit, then tell everyone
 
