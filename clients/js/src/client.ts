@@ -25,7 +25,7 @@ import type {
 } from "./frames.ts";
 import { PromptQueue, type UnsentPrompt } from "./prompts.ts";
 import { SessionHandle, type SessionHost } from "./session.ts";
-import { Store } from "./store.ts";
+import { callEach, Store } from "./store.ts";
 import type { Session, SessionPage } from "./types.ts";
 
 export interface ClientOptions {
@@ -204,7 +204,7 @@ export class Client {
 
   #onFrame(frame: ServerFrame | UnknownFrame): void {
     if (frame.op === "error") {
-      this.#onError(TurnwireError.of(frame as ErrorFrame));
+      callEach([this.#onError], TurnwireError.of(frame as ErrorFrame));
     } else if ("session_id" in frame && typeof frame.session_id === "string") {
       this.#sessions.get(frame.session_id)?.receive(frame as SessionFrame);
     }
