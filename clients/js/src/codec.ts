@@ -18,9 +18,16 @@ export class CodecError extends Error {
   override readonly name = "CodecError";
 }
 
+/**
+ * Half of a surrogate pair, as JSON.stringify writes it, or an escaped backslash, which may stand before an innocent
+ * "ud800". No peer can hold such a half: the server refuses the frame without knowing which request it was.
+ */
+const ESCAPES = /\\(?:\\|ud[89a-f][\da-f]{2})/g;
+
 export const jsonCodec: Codec = {
   subprotocol: "turnwire.v1.json",
-  encode: (frame) => JSON.stringify(frame),
+  encode: (frame) =>
+    JSON.stringify(frame).replace(ESCAPES, (escape) => (escape === "\\\\" ? escape : "\ufffd")),
   decode(data) {
     if (typeof data !== "string") throw new CodecError("expected a text frame");
     return frameOf(parse(data));

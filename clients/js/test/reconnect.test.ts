@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -6,9 +7,12 @@ import {
   MAX_DELAY_MS,
   MIN_DELAY_MS,
   ReconnectPolicy,
+  type Retry,
   retryOf,
   STABLE_MS,
 } from "../src/reconnect.ts";
+
+const CODES = new URL("../../../protocol/vectors/codes.json", import.meta.url);
 
 const delayOf = (decision: Decision): number => (decision.action === "retry" ? decision.delay_ms : NaN);
 const most = (): number => 0.999_999;
@@ -26,6 +30,12 @@ describe("close codes", () => {
   test.each(table)("%s: %s", (_, retry, codes) => {
     for (const code of codes) expect(retryOf(code), String(code)).toBe(retry);
   });
+});
+
+test("W8 every close code of the shared table means the same here", () => {
+  const { closes } = JSON.parse(readFileSync(CODES, "utf8")) as { closes: { code: number; retry: Retry }[] };
+  expect(closes.length).toBeGreaterThan(0);
+  for (const { code, retry } of closes) expect(retryOf(code), String(code)).toBe(retry);
 });
 
 describe("delays", () => {
