@@ -1,0 +1,168 @@
+"""What goes wrong with a service, over real HTTP: each failure gets its code, and says nothing secret (T5)."""
+
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+import trio
+
+from turnwire.models.base import ModelError
+from turnwire.models.openai import OpenAIProvider
+
+from .conftest import Collect, MakeRequest
+from .service import Exchange, Service
+
+PATIENCE = 30.0
+"""Seconds after which a test that waits for the other side has failed."""
+
+CONTEXT = {"error": {"message": "This model's maximum context length is 8 tokens.", "code": "context_length_exceeded"}}
+LLAMA_CONTEXT = {"error": {"code": 400, "message": "request exceeds it", "type": "exceed_context_size_error"}}
+FILTER = {"error": {"message": "The response was filtered", "code": "content_filter"}}
+QUOTA = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+KEY = {"error": {"message": "Incorrect API key provided: sk-secret-1234", "code": "invalid_api_key"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "retryable"),
+    [
+        (400, CONTEXT, "context_length", False),
+        (400, LLAMA_CONTEXT, "context_length", False),
+        (500, LLAMA_CONTEXT, "context_length", False),
+        (400, FILTER, "content_filter", False),
+        (400, {"error": {"message": "unknown field"}}, "invalid_request", False),
+        (400, {"detail": [1]}, "invalid_request", False),
+        (404, {"error": {"message": "no such model", "code": "model_not_found"}}, "invalid_request", False),
+        (413, "too large", "invalid_request", False),
+        (422, "", "invalid_request", False),
+        (401, KEY, "auth", False),
+        (403, KEY, "auth", False),
+        (408, "", "timeout", True),
+        (429, {"error": "slow down"}, "rate_limited", True),
+        (429, QUOTA, "rate_limited", False),
+        (500, "<html>oops</html>", "internal", True),
+        (502, "", "internal", True),
+        (503, {"error": {"message": "Loading model", "code": 503}}, "overloaded", True),
+        (504, "", "timeout", True),
+        (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded", True),
+    ],
+)
+async def test_T5_http_errors_are_classified(
+    status: int,
+    body: Any,
+    code: str,
+    retryable: bool,
+    service: Service,
+    provider: OpenAIProvider,
+    make_request: MakeRequest,
+    collect: Collect,
+) -> None:
+    service.will(lambda exchange: exchange.respond(status, body))
+    with pytest.raises(ModelError) as caught:
+        await collect(provider.stream(make_request("hi")))
+    assert (caught.value.code, caught.value.retryable) == (code, retryable)
+    assert "secret" not in caught.value.message
+    assert len(service.exchanges) == 1, "the SDK must not retry"
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"retry_after": "3"}, 3000),
+        ({"retry_after": "0.25"}, 250),
+        ({"retry_after_ms": "1500", "retry_after": "9"}, 1500),
+        ({"retry_after": formatdate(1_000_030, usegmt=True)}, 30_000),
+        ({"retry_after": formatdate(999_000, usegmt=True)}, 0),
+        ({"retry_after": "soon"}, None),
+        ({"retry_after": "-1"}, None),
+        ({"retry_after": "nan"}, None),
+        ({}, None),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+async def test_T5_the_wish_to_be_asked_later_is_passed_on(
+    status: int,
+    headers: dict[str, str],
+    expected: int | None,
+    service: Service,
+    provider: OpenAIProvider,
+    make_request: MakeRequest,
+    collect: Collect,
+) -> None:
+    service.will(lambda exchange: exchange.respond(status, "later", **headers))
+    with pytest.raises(ModelError) as caught:
+        await collect(provider.stream(make_request("hi")))
+    assert caught.value.retry_after_ms == expected
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "retryable"),
+    [
+        ({"error": {"message": "boom", "type": "server_error"}}, "internal", True),
+        ({"error": {"message": "slow", "code": "rate_limit_exceeded"}}, "rate_limited", True),
+        ({"error": {"message": "Overloaded", "type": "overloaded_error"}}, "overloaded", True),
+        ({"error": {"message": "bad gateway", "code": 502}}, "internal", True),
+        ({"error": {"message": "full", "code": 503}}, "overloaded", True),
+        ({"error": CONTEXT["error"]}, "context_length", False),
+        ({"error": FILTER["error"]}, "content_filter", False),
+        ({"error": "plain words"}, "internal", True),
+        ("not json", "malformed_stream", True),
+        ("[1, 2]", "malformed_stream", True),
+        ('{"choices": 5}', "malformed_stream", True),
+        ('{"choices": [{"delta": {"content": 5}}]}', "malformed_stream", True),
+        ('{"choices": [{"delta": {"content": "\\ud800"', "malformed_stream", True),
+        ("[" * 100_000, "malformed_stream", True),
+        ('{"choices": [{"delta": {"tool_calls": [{"index": 0}]}}]}', "malformed_stream", True),
+        ('{"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}', "malformed_stream", True),
+        ('{"choices": [{"delta": {}, "finish_reason": "error"}]}', "internal", True),
+    ],
+)
+async def test_T5_failures_in_mid_stream_are_classified(
+    event: Any,
+    code: str,
+    retryable: bool,
+    service: Service,
+    provider: OpenAIProvider,
+    make_request: MakeRequest,
+    collect: Collect,
+) -> None:
+    async def fail(exchange: Exchange) -> None:
+        await exchange.start()
+        await exchange.delta(content="half")
+        await exchange.event(event)
+        await exchange.hung_up()
+
+    service.will(fail)
+    with pytest.raises(ModelError) as caught, trio.fail_after(PATIENCE):
+        await collect(provider.stream(make_request("hi")))
+    assert (caught.value.code, caught.value.retryable) == (code, retryable)
+    assert len(caught.value.message) < 500
+
+
+async def test_T5_an_answer_that_is_no_stream_is_malformed(
+    service: Service, provider: OpenAIProvider, make_request: MakeRequest, collect: Collect
+) -> None:
+    service.will(lambda exchange: exchange.respond(200, {"choices": []}))
+    with pytest.raises(ModelError, match="instead of an event stream") as caught:
+        await collect(provider.stream(make_request("hi")))
+    assert caught.value.code == "malformed_stream"
+
+
+async def test_T5_no_one_listening_is_a_connection_failure(make_request: MakeRequest, collect: Collect) -> None:
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listener.socket.getsockname()[1]
+    await listener.aclose()
+    provider = OpenAIProvider("m", base_url=f"http://127.0.0.1:{port}/v1")
+    with pytest.raises(ModelError) as caught:
+        await collect(provider.stream(make_request("hi")))
+    await provider.aclose()
+    assert caught.value.code == "connection"
+    assert caught.value.retryable
+
+
+async def test_T5_hanging_up_before_the_answer_is_a_connection_failure(
+    service: Service, provider: OpenAIProvider, make_request: MakeRequest, collect: Collect
+) -> None:
+    service.will(Exchange.cut)
+    with pytest.raises(ModelError) as caught:
+        await collect(provider.stream(make_request("hi")))
+    assert caught.value.code == "connection"
