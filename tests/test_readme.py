@@ -38,40 +38,53 @@ class CommandLineClient:
     async def type(self, line: str) -> None:
         await self._input.send_all(line.encode() + b"\n")
 
-    async def expect(self, line: str) -> None:
-        """The next frame that is shown; deltas that the dialogue leaves out (`…` in `seq`) are passed over."""
-        wanted = pattern(line)
-        passed: list[str] = []
+    async def expect(self, lines: list[str]) -> None:
+        """The next frames that are shown, which are these in some order: an answer may overtake Mutations.
+
+        Deltas, which the dialogue leaves out, are passed over.
+        """
+        wanted = [pattern(line) for line in lines]
         with trio.fail_after(PATIENCE_SECONDS):
-            while True:
-                frames = FRAME.findall(self._text)
-                if len(frames) > self._taken:
-                    frame = frames[self._taken]
-                    self._taken += 1
-                    if wanted.fullmatch(frame):
-                        return
-                    assert '"variant":"delta"' in frame, f"wanted {line}\ngot {frame}\nafter {passed}"
-                    passed.append(frame)
-                    continue
-                chunk = await self._output.receive_some()
-                assert chunk, f"the client ended; wanted {line}"
-                self._text += bytes(chunk).decode()
+            while wanted:
+                frame = await self._next()
+                found = next((each for each in wanted if each.fullmatch(frame)), None)
+                if found is not None:
+                    wanted.remove(found)
+                else:
+                    assert '"variant":"delta"' in frame, f"got {frame}\nwanted one of {wanted}"
+
+    async def _next(self) -> str:
+        while len(frames := FRAME.findall(self._text)) <= self._taken:
+            chunk = await self._output.receive_some()
+            assert chunk, "the client ended"
+            self._text += bytes(chunk).decode()
+        self._taken += 1
+        return str(frames[self._taken - 1])
+
+
+def exchanges(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """What is typed, with what is then shown."""
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line.startswith("> "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line.removeprefix("< "))
+    return found
 
 
 async def test_the_dialogue_by_hand_goes_as_the_readme_says(tmp_path: Path) -> None:
-    lines = block("wire").splitlines()
-    assert len([line for line in lines if line.startswith("> ")]) >= 5
+    dialogue = exchanges(block("wire").splitlines())
+    assert len(dialogue) >= 5
     async with server_process(tmp_path / "t.db") as server:
         process = await trio.lowlevel.open_process(
             [str(CLIENT), server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         client = CommandLineClient(process)
         try:
-            for line in lines:
-                if line.startswith("> "):
-                    await client.type(line[2:])
-                else:
-                    await client.expect(line.removeprefix("< "))
+            for typed, shown in dialogue:
+                await client.type(typed)
+                await client.expect(shown)
         finally:
             process.kill()
             await process.wait()
