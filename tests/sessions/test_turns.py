@@ -1,5 +1,7 @@
 """Turns from prompt to finish: T1-T6, S1-S5, S8, S9, M10, on virtual time."""
 
+from itertools import count
+
 import pytest
 import trio
 
@@ -35,6 +37,21 @@ async def test_T1_a_prompt_starts_a_turn_and_its_answer_is_stored(autojump_clock
         assert agent["state"] == "done"
         assert watcher.view.messages == [user, agent]
         assert watcher.view.turn is None
+
+
+async def test_T2_those_who_saw_the_turn_start_and_those_who_join_agree_when(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    ticks = count(1_700_000_000_000)  # a clock that moves whenever somebody looks
+    async with world(text_answer("a", every=5.0), now=lambda: next(ticks)) as w:
+        await w.session()
+        early = await w.watch()
+        async with w.registry.open("s1") as session:
+            turn = await session.prompt("x")
+            late = await w.watch()
+            assert early.view.turn == late.view.turn
+            assert early.view.turn is not None
+            await turn.finished()
 
 
 async def test_T2_finish_is_published_once_and_a_query_after_it_never_says_running(

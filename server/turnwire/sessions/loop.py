@@ -125,7 +125,7 @@ class TurnLoop:
         turn = Turn(record, message.message_id)
         if starts:
             self.active = turn
-            session.publish(TurnStart(**session.envelope(), turn_id=turn.turn_id))
+            session.publish(self._start_of(turn))
             session.publish_message(message)
             self.answer.begin_step(turn)
         else:
@@ -166,8 +166,13 @@ class TurnLoop:
             turn.record = record
             self.queue.popleft()
             self.active = turn
-            self._session.publish(TurnStart(**self._session.envelope(), turn_id=turn.turn_id))
+            self._session.publish(self._start_of(turn))
             self.answer.begin_step(turn)
+
+    def _start_of(self, turn: Turn) -> TurnStart:
+        """Its `created_at` is the Turn's `started_at`: who saw it start and who joins later agree (W4)."""
+        envelope = {**self._session.envelope(), "created_at": turn.record.started_at}
+        return TurnStart(**envelope, turn_id=turn.turn_id)
 
     async def step_done(self, turn: Turn) -> None:
         """A Step and all of its tools have ended: the next Step, or the Turn's end (M8). Raises StoreUnavailable."""
