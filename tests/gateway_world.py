@@ -39,6 +39,8 @@ class MemorySession:
         self.items: list[UserMessage] = []
         self.channel = Channel(session_id, "epoch-1")
         self.receipts: dict[str, frames.Receipt] = {}
+        self.watchers: list[Watcher] = []
+        """Everyone who has joined, in order."""
 
     def frame(self) -> Session:
         return Session(
@@ -210,10 +212,11 @@ class MemorySessions:
         await self._enter()
         session = self._find(session_id)
         self.joins += 1
+        session.watchers.append(watcher)
         session.channel.add(watcher, "all" if include_internal else "visible")
-        watcher.joined(self._snapshot(session, limit, include_internal))
+        watcher.joined(self.snapshot(session, limit, include_internal))
 
-    def _snapshot(self, session: MemorySession, limit: int, include_internal: bool) -> SnapshotFrames:
+    def snapshot(self, session: MemorySession, limit: int, include_internal: bool) -> SnapshotFrames:
         whole = frames.Snapshot(
             session_id=session.session_id,
             epoch=session.channel.epoch,

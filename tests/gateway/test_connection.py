@@ -225,6 +225,7 @@ BAD_JSON: list[tuple[str, str | None]] = [
     ("nonsense", "invalid_frame"),
     ("[1]", "invalid_frame"),
     ('{"op":"ping","id":9', "invalid_frame"),
+    ('{"op":"ping","id":9,"n":NaN}', "invalid_frame"),
     ("[" * 100_000, "invalid_frame"),
     ('{"a":' * 2000 + "1" + "}" * 2000, "invalid_frame"),
     ('{"op":"session.create","id":9,"metadata":' + '{"a":' * 40 + "1" + "}" * 41, "invalid_argument"),
@@ -356,6 +357,18 @@ async def test_W4_subscribing_twice_gives_a_new_snapshot_and_no_mutation_twice(a
         await client.result("ping")
         assert len(client.ops("snapshot")) == 2
         assert client.deltas("s") == ["once"]
+
+
+async def test_W5_a_live_client_that_subscribes_again_misses_nothing_meanwhile(autojump_clock: MockClock) -> None:
+    async with gateway_world() as world, world.client() as client:
+        session = world.sessions.add("s")
+        await client.result("subscribe", session_id="s")
+        (watcher,) = session.watchers
+        world.sessions.say("s", "unflushed")
+        watcher.joined(world.sessions.snapshot(session, 50, False))
+        world.sessions.say("s", "after")
+        await client.find(lambda frame: frame.get("delta") == "after")
+        assert [frame["seq"] for frame in client.ops("mutation")] == [1, 2]
 
 
 async def test_W5_reload_is_for_a_subscription_that_stands(autojump_clock: MockClock) -> None:

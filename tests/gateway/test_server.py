@@ -53,9 +53,11 @@ async def test_R5_a_restart_is_announced_with_spread_hints_and_closed_with_1012(
 
 
 async def test_W8_after_the_announcement_clients_are_served_and_new_ones_refused(autojump_clock: MockClock) -> None:
-    async with gateway_world() as world, world.client() as client:
+    async with gateway_world() as world, world.client() as client, world.client(hello=False) as strange:
         world.gateway.announce()
         await client.op("draining")
+        assert (await strange.request("hello"))["op"] == "welcome"
+        assert strange.ops("draining") == [], "nothing comes before welcome"
         assert await client.result("ping") == {}
         with pytest.RaisesGroup(InvalidStatus, flatten_subgroups=True) as caught:
             async with world.client():

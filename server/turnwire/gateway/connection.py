@@ -97,6 +97,11 @@ class Connection:
         """Sends a frame that belongs to no Session, ahead of all data."""
         self.stream.feed(wire_frame(frame, self._format))
 
+    def announce(self, retry_after_ms: int) -> None:
+        """Says that the server is about to restart, to a client that has been welcomed (W8)."""
+        if self._principal is not None:
+            self.send(frames.Draining(retry_after_ms))
+
     def tick(self, max_silent_ticks: int) -> None:
         """Sends a tick and a ping, or gives up a client that has answered none of so many (W8).
 

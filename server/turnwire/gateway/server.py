@@ -25,7 +25,7 @@ from turnwire.gateway.requests import Performer, Sessions
 from turnwire.gateway.settings import GatewaySettings
 from turnwire.gateway.stream import FrameStream, StreamLimits
 from turnwire.gateway.wire import wire_frame
-from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, Draining, ReloadNotice
+from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, ReloadNotice
 
 TICKS_PER_STEP: Final = 200
 """How many clients get their tick before other tasks have their turn."""
@@ -129,7 +129,7 @@ class Gateway:
             return
         self._draining = True
         for connection in self._connections:
-            connection.send(Draining(self._retry_after_ms()))
+            connection.announce(self._retry_after_ms())
 
     async def drain(self) -> None:
         """Announces, closes every connection with 1012, waits `close_timeout_s` at most, and ends `serve` (W8)."""

@@ -106,6 +106,9 @@ class Subscription:
         self._stream.pump()
 
     def _join_feed(self) -> None:
+        if self._feed is not None:
+            # What was said before belongs before the snapshot: a client that is live would miss it otherwise.
+            self._feed.flush()
         self._leave_feed()
         self._feed = self._fanout.feed((self.session_id, self.include_internal, self._format))
         self._feed.join(self)
