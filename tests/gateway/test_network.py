@@ -218,3 +218,21 @@ async def test_R5_many_reconnects_at_once_are_served() -> None:
                 for _ in range(100):
                     nursery.start_soon(visit, world)
             assert world.sessions.joins == 100
+
+
+async def test_W3_large_requests_may_follow_hello_without_waiting() -> None:
+    async def speak(world: World) -> None:
+        async with world.client(hello=False) as client:
+            await client.ask("hello")
+            asked = [
+                await client.ask("prompt", session_id="s", client_request_id=f"r-{n}", text="x" * 200_000)
+                for n in range(3)
+            ]
+            for request_id in asked:
+                assert (await client.answer(request_id))["op"] == "result"
+
+    with trio.fail_after(PATIENCE):
+        async with gateway_world(network=True) as world:
+            world.sessions.add("s")
+            for _ in range(20):
+                await speak(world)

@@ -11,17 +11,12 @@ from collections import deque
 from typing import Any, Final
 
 import trio
-from msgspec import Struct
 from websockets.exceptions import ConnectionClosed
-from websockets.protocol import State
-from websockets.trio.server import ServerConnection
 
-from turnwire.gateway.auth import Authenticator
-from turnwire.gateway.fanout import Fanout
-from turnwire.gateway.requests import Performer, Sessions, given
-from turnwire.gateway.settings import GatewaySettings
-from turnwire.gateway.stream import FrameStream
-from turnwire.gateway.subscription import Subscription
+from turnwire.gateway.requests import given
+from turnwire.gateway.subscriptions import Subscriptions
+from turnwire.gateway.surroundings import Surroundings
+from turnwire.gateway.websocket import WebSocket
 from turnwire.gateway.wire import PING, TICKS, wire_frame
 from turnwire_protocol import frames
 from turnwire_protocol.codec import Format, decode_map, request_id_of, request_of
@@ -33,17 +28,6 @@ _CLOSE_AFTER_HELLO: Final[dict[str, int]] = {"unauthenticated": 4401, "forbidden
 """How a connection is closed whose `hello` was refused with this error; 4400 for all others."""
 
 
-class Surroundings(Struct, frozen=True):
-    """What all connections of a gateway share. `server` is the name in `welcome`."""
-
-    sessions: Sessions
-    performer: Performer
-    fanout: Fanout
-    authenticator: Authenticator
-    settings: GatewaySettings
-    server: str
-
-
 def format_of(subprotocol: str | None) -> Format:
     """JSON unless MessagePack was negotiated (W2)."""
     return "msgpack" if subprotocol == frames.SUBPROTOCOL_MSGPACK else "json"
@@ -52,24 +36,21 @@ def format_of(subprotocol: str | None) -> Format:
 class Connection:
     """Serves one open WebSocket; `run` lasts as long as the client is there."""
 
-    def __init__(self, socket: ServerConnection, stream: FrameStream, surroundings: Surroundings) -> None:
-        self.stream = stream
+    def __init__(self, socket: WebSocket, surroundings: Surroundings) -> None:
+        self.stream = socket.frames
         self.silent_ticks = 0
         self._socket = socket
         self._format: Format = format_of(socket.subprotocol)
         self._around = surroundings
         self._principal: frames.Principal | None = None
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions = Subscriptions(self.stream, self._format, surroundings)
         self._queue: deque[tuple[frames.Request, int]] = deque()
         self._queued_bytes = 0
         self._open_ids: set[int] = set()
         self._working = False
-        self._over = False
 
     async def run(self) -> None:
         """Serves the client until it is gone; never raises for anything that a client does."""
-        self.stream.allowance = self._around.settings.hello_bytes
-        self.stream.on_excess = self._refuse_excess
         try:
             await self._open()
             while True:
@@ -79,19 +60,12 @@ class Connection:
         except ConnectionClosed:
             _log.debug("a client has gone")
         finally:
-            self._over = True
             self._queue.clear()
-            for session_id, subscription in self._subscriptions.items():
-                self._around.sessions.leave(session_id, subscription)
-                subscription.close()
-            self._subscriptions.clear()
+            self._subscriptions.close()
 
     def close(self, code: int, reason: str) -> None:
         """Ends the connection with a close frame and without waiting; idempotent."""
-        protocol = self._socket.protocol
-        if protocol.state is State.OPEN:
-            protocol.fail(code, reason)
-            self.stream.finish(protocol.data_to_send())
+        self._socket.close_now(code, reason)
 
     def send(self, frame: Any) -> None:
         """Sends a frame that belongs to no Session, ahead of all data."""
@@ -126,7 +100,6 @@ class Connection:
         data: str | bytes | None = None
         with trio.move_on_after(self._around.settings.hello_timeout_s):
             data = await self._socket.recv()
-        self.stream.on_excess = None
         if data is None:
             self.close(4408, "no hello in time")
         elif self._kind_is_right(data):
@@ -164,9 +137,6 @@ class Connection:
                 principal=self._principal,
             )
         )
-
-    def _refuse_excess(self) -> None:
-        self.close(1009, "too much before hello")
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -240,13 +210,14 @@ class Connection:
             case frames.Ping():
                 result: Any = {}
             case frames.Subscribe():
-                await self._subscribe(request)
+                await self._subscriptions.subscribe(request)
                 return None
             case frames.Reload():
-                await self._reload(request)
+                await self._subscriptions.reload(request)
                 return None
             case frames.Unsubscribe():
-                result = self._unsubscribe(request.session_id)
+                self._subscriptions.unsubscribe(request.session_id)
+                result = {}
             case frames.Hello():
                 raise RequestError("invalid_argument", "op: `hello` was said already", field="op")
             case _:
@@ -256,61 +227,3 @@ class Connection:
         if len(answer) > self._around.settings.max_frame_bytes:
             raise RequestError("too_large", "the answer is larger than max_frame; ask for less")
         return answer
-
-    # -------------------------------------------------------------------------------------------------- subscriptions
-
-    async def _subscribe(self, request: frames.Subscribe) -> None:
-        session_id = request.session_id
-        settings = self._around.settings
-        known = self._standing(session_id)
-        if known is None and len(self._subscriptions) >= settings.max_subscriptions:
-            raise RequestError("conflict", f"a connection follows at most {settings.max_subscriptions} Sessions")
-        subscription = known or Subscription(
-            session_id, self.stream, self._around.fanout, self._format, max_frame=settings.max_frame_bytes
-        )
-        subscription.limit = self._around.performer.limit(request.limit)
-        subscription.include_internal = given(request.include_internal, False)
-        self._subscriptions[session_id] = subscription
-        try:
-            await self._join(subscription, request.id)
-        except RequestError:
-            if known is None:
-                self._subscriptions.pop(session_id, None)
-            raise
-
-    async def _reload(self, request: frames.Reload) -> None:
-        subscription = self._standing(request.session_id)
-        if subscription is None:
-            raise RequestError("not_found", "session_id: not subscribed", field="session_id")
-        await self._join(subscription, request.id)
-
-    async def _join(self, subscription: Subscription, request_id: int) -> None:
-        subscription.answering = request_id
-        try:
-            await self._around.sessions.join(
-                subscription.session_id,
-                subscription,
-                limit=subscription.limit,
-                include_internal=subscription.include_internal,
-            )
-        finally:
-            subscription.answering = None
-            if self._over:
-                # The client went while the Session was being read: what `run` has left was joined once more.
-                self._around.sessions.leave(subscription.session_id, subscription)
-                subscription.close()
-
-    def _unsubscribe(self, session_id: str) -> dict[str, Any]:
-        subscription = self._subscriptions.pop(session_id, None)
-        if subscription is not None:
-            self._around.sessions.leave(session_id, subscription)
-            subscription.close()
-        return {}
-
-    def _standing(self, session_id: str) -> Subscription | None:
-        """The subscription, unless the server has ended it."""
-        subscription = self._subscriptions.get(session_id)
-        if subscription is not None and subscription.ended_by_server:
-            del self._subscriptions[session_id]
-            return None
-        return subscription

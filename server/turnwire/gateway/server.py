@@ -17,13 +17,15 @@ from websockets.trio.server import Server, ServerConnection, serve
 from websockets.typing import Subprotocol
 
 from turnwire.gateway.auth import Authenticator, Doorman
-from turnwire.gateway.connection import Connection, Surroundings, format_of
+from turnwire.gateway.connection import Connection, format_of
 from turnwire.gateway.fanout import Fanout
 from turnwire.gateway.http import Document, Site, plain
 from turnwire.gateway.outbox import Outbox, OutboxLimits
 from turnwire.gateway.requests import Performer, Sessions
 from turnwire.gateway.settings import GatewaySettings
 from turnwire.gateway.stream import FrameStream, StreamLimits
+from turnwire.gateway.surroundings import Surroundings
+from turnwire.gateway.websocket import WebSocket
 from turnwire.gateway.wire import wire_frame
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, ReloadNotice
 
@@ -162,8 +164,7 @@ class Gateway:
                     await trio.lowlevel.checkpoint()
 
     async def _handle(self, socket: ServerConnection) -> None:
-        stream = cast(FrameStream, socket.stream)
-        connection = Connection(socket, stream, self._surroundings)
+        connection = Connection(cast(WebSocket, socket), self._surroundings)
         self._connections.add(connection)
         try:
             await connection.run()
@@ -186,7 +187,7 @@ class Gateway:
             lambda session_id: wire_frame(ReloadNotice(session_id, "lagged"), format_of(protocol.subprotocol)),
         )
         frames = FrameStream(stream, nursery, outbox, self._stream_limits)
-        return ServerConnection(nursery, frames, protocol, server, **options)
+        return WebSocket(nursery, frames, protocol, server, first_bytes=self._settings.hello_bytes, **options)
 
     def _process_request(self, _socket: ServerConnection, request: Request) -> Response | None:
         response = self._site.answer(request)

@@ -1,0 +1,51 @@
+"""The WebSocket of one client: websockets' connection on a `FrameStream`, with an end that waits for nobody."""
+
+from typing import Any
+
+import trio
+from websockets.frames import DATA_OPCODES, Frame
+from websockets.protocol import Event, State
+from websockets.server import ServerProtocol
+from websockets.trio.server import Server, ServerConnection
+
+from turnwire.gateway.stream import FrameStream
+
+
+class WebSocket(ServerConnection):
+    """`first_bytes`: what the client may send, opening handshake included, until its first message is whole (W3)."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        frames: FrameStream,
+        protocol: ServerProtocol,
+        server: Server,
+        *,
+        first_bytes: int,
+        **options: Any,
+    ) -> None:
+        self.frames = frames
+        frames.allowance = first_bytes
+        frames.on_excess = self._refuse_excess
+        super().__init__(nursery, frames, protocol, server, **options)
+
+    def process_event(self, event: Event) -> None:
+        """As websockets does; called for each frame before more is read, so that the allowance ends in time."""
+        if isinstance(event, Frame) and event.fin and event.opcode in DATA_OPCODES:
+            self.frames.on_excess = None
+        super().process_event(event)
+
+    def close_now(self, code: int, reason: str) -> None:
+        """Ends the connection with a close frame, without waiting for the client; idempotent.
+
+        Nothing that the client sends from now on is looked at, and the stream ends within its close timeout.
+        """
+        if self.protocol.state is State.OPEN:
+            self.protocol.fail(code, reason)
+            self.frames.finish(self.protocol.data_to_send())
+
+    def _refuse_excess(self) -> None:
+        if self.protocol.state is State.CONNECTING:
+            self.frames.abandon()
+        else:
+            self.close_now(1009, "too much before hello")
