@@ -39,7 +39,7 @@ else
 SERVE := $(BIN)/turnwire serve --model $(MODEL)
 endif
 
-run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MODEL=scripted|local|openai:NAME)
+run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MODEL=scripted|local|openai:NAME|anthropic:NAME)
 	$(SERVE) --host $(HOST) --port $(PORT) --data $(DATA)
 
 test: install browser local-model js  ## Set up and run all tests

@@ -38,10 +38,12 @@ def test_version_and_schema_are_printed() -> None:
     assert json.loads(turnwire("schema").stdout)["$id"] == "urn:turnwire:v1"
 
 
-def test_a_model_without_its_key_is_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
-    answer = turnwire("serve", "--model", "openai:gpt", "--data", str(tmp_path / "t.db"), OPENAI_API_KEY="")
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_model_without_its_key_is_a_sentence_and_exit_code_2(kind: str, tmp_path: Path) -> None:
+    nothing = {f"{kind.upper()}_{name}": "" for name in ("API_KEY", "BASE_URL")}
+    answer = turnwire("serve", "--model", f"{kind}:m", "--data", str(tmp_path / "t.db"), **nothing)
     assert answer.returncode == 2
-    assert "OPENAI_API_KEY" in answer.stderr
+    assert f"{kind.upper()}_API_KEY" in answer.stderr
     assert "Traceback" not in answer.stderr
 
 
@@ -52,6 +54,8 @@ WRONG = [
     ("host", "example.org"),
     ("model", "gpt"),
     ("model", "openai:"),
+    ("model", "anthropic"),
+    ("model", "anthropic: "),
     ("base-url", "localhost:1"),
     ("data", "/nowhere/at/all/t.db"),
     ("data", "."),

@@ -37,8 +37,8 @@ _log = logging.getLogger(__name__)
 class Turnwire:
     """A server with its own tools and model, for programs that embed it.
 
-    `data` is the SQLite file; `model` is a provider, `scripted`, or `openai:NAME` with an optional `base_url`. Raises
-    ValueError for an unknown model, or for two tools of one name.
+    `data` is the SQLite file; `model` is a provider, `scripted`, or `openai:NAME` or `anthropic:NAME` with an optional
+    `base_url`. Raises ValueError for an unknown model, or for two tools of one name.
     """
 
     def __init__(

@@ -26,6 +26,8 @@ examples:
   turnwire serve --port 9000 --data /var/lib/chat/turnwire.db
   turnwire serve --model openai:gpt-4o-mini
       with the key in OPENAI_API_KEY
+  turnwire serve --model anthropic:claude-sonnet-4-5
+      with the key in ANTHROPIC_API_KEY
   turnwire serve --model openai:llama3.2 --base-url http://127.0.0.1:11434/v1
       a model on this machine
 """

@@ -114,9 +114,10 @@ def _folder(text: str) -> Path:
 
 
 def _model(text: str) -> str:
-    if text == "scripted" or (text.startswith("openai:") and len(text) > len("openai:")):
+    kind, _, name = text.partition(":")
+    if text == "scripted" or (kind in ("openai", "anthropic") and name.strip()):
         return text
-    raise ValueError(f"expected scripted or openai:NAME, got {text!r}")
+    raise ValueError(f"expected scripted, openai:NAME or anthropic:NAME, got {text!r}")
 
 
 def _url(text: str) -> str:
@@ -157,14 +158,14 @@ FLAGS = (
         name="model",
         metavar="MODEL",
         default="scripted",
-        help="scripted (built in, offline) or openai:NAME (any OpenAI-compatible service)",
+        help="scripted (built in, offline), openai:NAME or anthropic:NAME (or any service that speaks like them)",
         parse=_model,
     ),
     Flag(
         name="base-url",
         metavar="URL",
         default=None,
-        help="address of the OpenAI-compatible service, for openai:NAME; the key is read from OPENAI_API_KEY",
+        help="address of another service for openai:NAME or anthropic:NAME; keys: OPENAI_API_KEY, ANTHROPIC_API_KEY",
         parse=_url,
     ),
     Flag(

@@ -7,10 +7,9 @@ from typing import Any, TypeAlias
 import pytest
 import trio
 
+from model_dialects import DIALECTS, Dialect, Provider
+from model_service import Service, serving
 from turnwire.models.base import BlockDelta, BlockStart, ModelEvent, ModelMessage, ModelRequest, TextContent
-from turnwire.models.openai import OpenAIProvider
-
-from .service import Service, serving
 
 MakeRequest: TypeAlias = Callable[..., ModelRequest]
 Collect: TypeAlias = Callable[[AsyncGenerator[ModelEvent, Any]], Awaitable[list[tuple[float, ModelEvent]]]]
@@ -63,9 +62,16 @@ async def service() -> AsyncIterator[Service]:
         yield running
 
 
+@pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.name)
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    """What the service speaks: a test with it is run once for each provider."""
+    spoken: Dialect = request.param
+    return spoken
+
+
 @pytest.fixture
-async def provider(service: Service) -> AsyncIterator[OpenAIProvider]:
+async def provider(dialect: Dialect, service: Service) -> AsyncIterator[Provider]:
     """The provider under test, connected to `service`; its wall clock stands at second 1,000,000."""
-    model = OpenAIProvider("test-model", base_url=service.url, api_key="sk-secret-1234", now=lambda: 1_000_000.0)
+    model = dialect.provider(service.url, now=lambda: 1_000_000.0)
     yield model
     await model.aclose()

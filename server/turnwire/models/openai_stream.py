@@ -1,23 +1,18 @@
 """Chat Completions chunks to model events. No I/O: payloads of server-sent events in, events of `base` out.
 
 The shape of a chunk is checked here, strictly where it matters and not at all elsewhere: compatible servers add
-fields, leave fields out, and send null for nothing.
+fields, leave fields out, and send null for nothing. Which call a fragment of a call belongs to is `openai_calls`.
 """
 
-import json
-import re
 from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
 
-from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, StepEnd, Usage, clean_text
-from turnwire.models.openai_errors import from_error_object, malformed
-
-QUOTED_BYTES: Final = 80
-"""How much of a chunk that cannot be read is shown."""
-
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+from turnwire.models.base import ModelEvent, Usage
+from turnwire.models.blocks import Blocks, StopReason
+from turnwire.models.openai_calls import CallFragment, Calls
+from turnwire.models.payloads import PayloadDecoder
+from turnwire.models.service_errors import from_error_object, malformed
 
 
 class _Delta(Struct):
@@ -25,7 +20,7 @@ class _Delta(Struct):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    tool_calls: list[Any] | None = None
+    tool_calls: list[CallFragment] | None = None
     function_call: Any = None
 
 
@@ -46,27 +41,28 @@ class _Chunk(Struct):
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Chunk).decode
-_REASONS: Final[dict[str, Literal["stop", "length", "content_filter"]]] = {
+_CHUNK: Final = PayloadDecoder(_Chunk)
+_REASONS: Final[dict[str, StopReason]] = {
     "length": "length",
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
-"""Why a model stopped; every other reason that is no failure is `stop`."""
+"""Why a model stopped; every other reason that is no failure is `stop`, which with calls of tools is `tool_calls`."""
 
 
 class ChunkReader:
     """One answer being read. Only the first choice counts: no more than one is ever asked for.
 
-    A run of text or of reasoning is one block, so an answer that thinks again in between has several.
+    A run of text or of reasoning is one block, so an answer that thinks again in between has several. A call of a tool
+    is a block that ends with the answer, since fragments of parallel calls may come in any order.
     """
 
     def __init__(self) -> None:
         self.done = False
         """The service has said `[DONE]`."""
-        self._blocks = 0
-        self._kind: Literal["text", "reasoning"] | None = None
-        self._half = ""
+        self._blocks = Blocks()
+        self._calls = Calls(self._blocks, self._end_run)
+        self._run: tuple[Literal["text", "reasoning"], int] | None = None
         self._reason: str | None = None
         self._usage: Usage | None = None
 
@@ -80,79 +76,54 @@ class ChunkReader:
         if payload.startswith(b"[DONE]"):
             self.done = True
             return []
-        chunk = _parse(payload)
+        chunk = _CHUNK.decode(payload)
         if chunk.error:
             raise from_error_object(chunk.error)
         if chunk.usage is not None:
             self._usage = Usage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
         for choice in chunk.choices or ():
             if not choice.index:
-                return self._choice(choice)
-        return []
+                self._choice(choice)
+                break
+        return self._blocks.take()
 
     def end(self) -> list[ModelEvent]:
         """What ends the answer, or nothing when the model had not finished: then the stream was cut."""
         if self._reason is None:
             return []
-        reason = _REASONS.get(self._reason, "stop")
-        return [*self._close(), StepEnd(tuple(range(self._blocks)), reason=reason, usage=self._usage)]
+        self._blocks.finish(_REASONS.get(self._reason, "stop"), self._usage)
+        return self._blocks.take()
 
-    def _choice(self, choice: _Choice) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
+    def _choice(self, choice: _Choice) -> None:
         delta = choice.delta or _Delta()
-        if delta.tool_calls or delta.function_call or choice.finish_reason in ("tool_calls", "function_call"):
-            raise malformed("it calls tools, and was given none")
+        if delta.function_call:
+            raise malformed("it calls tools in the old way, by function_call")
         if choice.finish_reason == "error":
             raise from_error_object("the model stopped with an error")
         # A service that sends both names sends the same text under both.
-        events += self._say("reasoning", delta.reasoning_content or delta.reasoning)
-        events += self._say("text", delta.content)
-        events += self._say("text", delta.refusal)
+        self._say("reasoning", delta.reasoning_content or delta.reasoning)
+        self._say("text", delta.content)
+        self._say("text", delta.refusal)
+        for fragment in delta.tool_calls or ():
+            self._calls.add(fragment)
         if choice.finish_reason:
-            self._reason = choice.finish_reason
-        return events
+            self._finish(choice.finish_reason)
 
-    def _say(self, kind: Literal["text", "reasoning"], text: str | None) -> list[ModelEvent]:
+    def _finish(self, reason: str) -> None:
+        self._calls.check()
+        if reason in ("tool_calls", "function_call") and not self._blocks.tools:
+            raise malformed("the model stopped to call a tool, and called none")
+        self._reason = reason
+
+    def _say(self, kind: Literal["text", "reasoning"], text: str | None) -> None:
         if not text:
-            return []
-        events: list[ModelEvent] = []
-        if kind != self._kind:
-            events += self._close()
-            events.append(BlockStart(self._blocks, kind))
-            self._blocks += 1
-            self._kind = kind
-        if text := self._whole(text):
-            events.append(BlockDelta(self._blocks - 1, text))
-        return events
+            return
+        if self._run is None or self._run[0] != kind:
+            self._end_run()
+            self._run = (kind, self._blocks.start(kind))
+        self._blocks.append(self._run[1], text)
 
-    def _close(self) -> list[ModelEvent]:
-        if self._kind is None:
-            return []
-        block, half = self._blocks - 1, self._half
-        self._kind, self._half = None, ""
-        return [BlockDelta(block, clean_text(half)), BlockEnd(block)] if half else [BlockEnd(block)]
-
-    def _whole(self, text: str) -> str:
-        """`text` without surrogates: a pair that was split between two chunks is joined, a half one waits for it."""
-        if not self._half and not _SURROGATE.search(text):
-            return text
-        text = (self._half + text).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        return clean_text(text[: len(text) - len(self._half)])
-
-
-def _parse(payload: bytes) -> _Chunk:
-    try:
-        return _decode(payload)
-    except (msgspec.DecodeError, RecursionError) as error:
-        if b"\\u" not in payload:
-            raise malformed(_quote(payload, error)) from error
-    # msgspec refuses an escaped lone surrogate; the standard library lets it pass.
-    try:
-        return msgspec.convert(json.loads(payload), _Chunk)
-    except (ValueError, RecursionError) as error:
-        raise malformed(_quote(payload, error)) from error
-
-
-def _quote(payload: bytes, error: Exception) -> str:
-    return f"{error} in {payload[:QUOTED_BYTES].decode(errors='replace')!r}"
+    def _end_run(self) -> None:
+        if self._run is not None:
+            self._blocks.close(self._run[1])
+            self._run = None

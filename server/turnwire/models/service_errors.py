@@ -1,4 +1,6 @@
-"""What went wrong with an OpenAI-compatible service, as a ModelError: the only place that knows their many ways (T5).
+"""What went wrong with a model service, as a ModelError: the only place that knows their many ways (T5).
+
+The SDKs of OpenAI and Anthropic fail alike, and the services' error bodies differ in names only, so both are read here.
 
 Messages are sentences for people; of the service's own words they carry a bounded piece, without the API key.
 """
@@ -11,7 +13,7 @@ from typing import Any, Final
 
 import anyio
 import httpx2
-import openai
+from msgspec import Struct
 
 from turnwire.models.base import ErrorCode, ModelError, clean_text
 
@@ -37,6 +39,8 @@ _BY_NAME: Final[dict[str, ErrorCode]] = {
     "invalid_api_key": "auth",
     "authentication_error": "auth",
     "permission_error": "auth",
+    "billing_error": "invalid_request",
+    "request_too_large": "invalid_request",
     "timeout": "timeout",
     "timeout_error": "timeout",
     "invalid_request_error": "invalid_request",
@@ -73,8 +77,18 @@ _SENTENCES: Final[dict[ErrorCode, str]] = {
 }
 
 
+class SdkErrors(Struct, kw_only=True, frozen=True):
+    """The exceptions of an SDK: for an HTTP status, no answer in time, no connection, no sense, and all of them."""
+
+    status: type[Exception]
+    timeout: type[Exception]
+    connection: type[Exception]
+    validation: type[Exception]
+    base: type[Exception]
+
+
 @contextmanager
-def classified(*, answering: bool, now: Callable[[], float]) -> Iterator[None]:
+def classified(sdk: SdkErrors, *, answering: bool, now: Callable[[], float]) -> Iterator[None]:
     """Turns every failure of the SDK and its HTTP client into a ModelError.
 
     `answering` says that the answer had begun, so that a broken connection is a cut stream. `now` is the wall clock in
@@ -82,16 +96,17 @@ def classified(*, answering: bool, now: Callable[[], float]) -> Iterator[None]:
     """
     try:
         yield
-    except openai.APIStatusError as error:
-        raise from_status(error.status_code, error.body, error.response.headers, now()) from error
-    except (openai.APITimeoutError, httpx2.TimeoutException) as error:
+    except sdk.status as error:
+        failed: Any = error
+        raise from_status(failed.status_code, failed.body, failed.response.headers, now()) from error
+    except (sdk.timeout, httpx2.TimeoutException) as error:
         raise _error("timeout", "") from error
-    except (openai.APIConnectionError, httpx2.TransportError, OSError, anyio.EndOfStream) as error:
-        cause = error.__cause__ if isinstance(error, openai.APIConnectionError) and error.__cause__ else error
+    except (sdk.connection, httpx2.TransportError, OSError, anyio.EndOfStream) as error:
+        cause = error.__cause__ if isinstance(error, sdk.connection) and error.__cause__ else error
         raise _error("cut_stream" if answering else "connection", str(cause)) from error
-    except (openai.APIResponseValidationError, httpx2.DecodingError, httpx2.TooManyRedirects) as error:
+    except (sdk.validation, httpx2.DecodingError, httpx2.TooManyRedirects) as error:
         raise _error("malformed_stream", str(error)) from error
-    except (openai.OpenAIError, httpx2.HTTPError) as error:
+    except (sdk.base, httpx2.HTTPError) as error:
         raise _error("internal", str(error)) from error
 
 

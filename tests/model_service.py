@@ -61,14 +61,8 @@ class Exchange:
         await self._send(h11.Data(data))
 
     async def event(self, payload: dict[str, Any] | str) -> None:
-        """One event of the stream."""
-        text = json.dumps(payload) if isinstance(payload, dict) else payload
-        await self.send(f"data: {text}\n\n".encode())
-
-    async def delta(self, *, finish_reason: str | None = None, **delta: Any) -> None:
-        """A chunk with one choice, as OpenAI sends it."""
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        await self.event({"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
+        """One event of the stream; one with a `type` has it as its name, too."""
+        await self.send(event_bytes(payload))
 
     async def finish(self) -> None:
         """The proper end of the answer; the connection stays."""
@@ -95,6 +89,13 @@ class Exchange:
             await self._stream.send_all(data)
 
 
+def event_bytes(payload: dict[str, Any] | str) -> bytes:
+    """A server-sent event."""
+    text = json.dumps(payload) if isinstance(payload, dict) else payload
+    name = f"event: {payload['type']}\n" if isinstance(payload, dict) and "type" in payload else ""
+    return f"{name}data: {text}\n\n".encode()
+
+
 Answer: TypeAlias = Callable[[Exchange], Awaitable[None]]
 
 
@@ -117,7 +118,10 @@ class Service:
         async with stream:
             while (exchange := await Exchange.receive(stream, http)) is not None:
                 self.exchanges.append(exchange)
-                await self._answers.pop(0)(exchange)
+                try:
+                    await self._answers.pop(0)(exchange)
+                except trio.BrokenResourceError:
+                    return  # the client has heard enough
                 if http.our_state is not h11.DONE:
                     return
                 http.start_next_cycle()
