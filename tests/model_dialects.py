@@ -3,9 +3,12 @@
 A `Script` says one answer, neutral in its words and exact in the service's; `Dialect` knows the rest.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
+
+import pytest
 
 from model_service import Answer, Exchange
 from turnwire.models.anthropic import AnthropicProvider
@@ -74,6 +77,14 @@ class Dialect(ABC):
 
     @abstractmethod
     def reader(self) -> ChunkReader | EventReader: ...
+
+    @abstractmethod
+    def calls_in(self, body: Map) -> list[tuple[str, str, Any]]:
+        """(id, tool, input) of every call that a request tells of."""
+
+    @abstractmethod
+    def results_in(self, body: Map) -> list[tuple[str, str]]:
+        """(id, output) of every result that a request tells of."""
 
     @abstractmethod
     def error(self, type_: str, message: str) -> Map:
@@ -150,6 +161,14 @@ class OpenAI(Dialect):
     def reader(self) -> ChunkReader | EventReader:
         return ChunkReader()
 
+    def calls_in(self, body: Map) -> list[tuple[str, str, Any]]:
+        calls = [call for message in body["messages"] for call in message.get("tool_calls", [])]
+        return [(call["id"], call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls]
+
+    def results_in(self, body: Map) -> list[tuple[str, str]]:
+        messages = [message for message in body["messages"] if message["role"] == "tool"]
+        return [(message["tool_call_id"], message["content"]) for message in messages]
+
     def error(self, type_: str, message: str) -> Map:
         return {"error": {"type": type_, "message": message, "code": None, "param": None}}
 
@@ -222,11 +241,26 @@ class Anthropic(Dialect):
     def reader(self) -> ChunkReader | EventReader:
         return EventReader()
 
+    def calls_in(self, body: Map) -> list[tuple[str, str, Any]]:
+        blocks = [block for message in body["messages"] for block in message["content"]]
+        return [(block["id"], block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"]
+
+    def results_in(self, body: Map) -> list[tuple[str, str]]:
+        blocks = [block for message in body["messages"] for block in message["content"]]
+        return [(block["tool_use_id"], block["content"]) for block in blocks if block["type"] == "tool_result"]
+
     def error(self, type_: str, message: str) -> Map:
         return {"type": "error", "error": {"type": type_, "message": message}, "request_id": "req_1"}
 
 
 DIALECTS: Final[tuple[Dialect, ...]] = (OpenAI(), Anthropic())
+
+
+@pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.name)
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    """What the service speaks: a test with it is run once for each provider."""
+    spoken: Dialect = request.param
+    return spoken
 
 
 def saying(*texts: str) -> Callable[[Script], None]:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import h11
+import pytest
 import trio
 
 
@@ -137,3 +138,10 @@ async def serving() -> AsyncIterator[Service]:
         service.url = f"http://127.0.0.1:{port}/v1"
         yield service
         nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    """A model service that answers as the test tells it."""
+    async with serving() as running:
+        yield running

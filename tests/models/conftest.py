@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 import pytest
 import trio
 
-from model_dialects import DIALECTS, Dialect, Provider
-from model_service import Service, serving
+from model_dialects import Dialect, Provider, dialect
+from model_service import Service, service
 from turnwire.models.base import BlockDelta, BlockStart, ModelEvent, ModelMessage, ModelRequest, TextContent
+
+__all__ = ["Collect", "MakeRequest", "TextsOf", "dialect", "service"]
 
 MakeRequest: TypeAlias = Callable[..., ModelRequest]
 Collect: TypeAlias = Callable[[AsyncGenerator[ModelEvent, Any]], Awaitable[list[tuple[float, ModelEvent]]]]
@@ -53,20 +55,6 @@ def texts_of() -> TextsOf:
         return [(kind, "".join(texts)) for kind, texts in blocks.values()]
 
     return assemble
-
-
-@pytest.fixture
-async def service() -> AsyncIterator[Service]:
-    """A model service that answers as the test tells it."""
-    async with serving() as running:
-        yield running
-
-
-@pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.name)
-def dialect(request: pytest.FixtureRequest) -> Dialect:
-    """What the service speaks: a test with it is run once for each provider."""
-    spoken: Dialect = request.param
-    return spoken
 
 
 @pytest.fixture
