@@ -106,12 +106,13 @@ def _cycle() -> Any:
         ({(1, 2): 3}, "the result is not JSON: Only dicts"),
         ({"a": [float("nan")]}, "result.a[0]: the number is not finite"),
         (float("-inf"), "result: the number is not finite"),
+        ([2**70], "result[0]: the integer does not fit in 53 bits"),
         ([2**53], "result[0]: the integer does not fit in 53 bits"),
         (_nested(33), "the result nests deeper than 32 levels"),
         (_nested(100_000), "the result nests deeper than 32 levels"),
         (_cycle(), "the result nests deeper than 32 levels, or holds itself"),
     ],
-    ids=["object", "key", "nan", "inf", "large", "deep", "very deep", "cycle"],
+    ids=["object", "key", "nan", "inf", "very large", "large", "deep", "very deep", "cycle"],
 )
 async def test_P5_what_json_cannot_say_fails_the_call(value: Any, sentence: str, use: Use) -> None:
     result = await use(returning(value))
@@ -298,6 +299,12 @@ async def test_Z3_a_structure_that_is_too_large_fails_with_its_size(use: Use) ->
     assert result == ToolResult(
         failed=True, error="the result is 262,148 bytes of JSON, more than the 262,144 that are kept: ask for less"
     )
+
+
+async def test_Z3_the_size_counts_text_as_it_is_sent(use: Use) -> None:
+    result = await use(returning(["\ud800" * (OUTPUT_BYTES // 3)]))
+    assert result.failed
+    assert result.error.startswith("the result is 262,14")
 
 
 async def test_Z3_a_failure_that_is_too_large_keeps_its_sentence(use: Use) -> None:

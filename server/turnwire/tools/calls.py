@@ -11,7 +11,7 @@ import trio
 
 from turnwire.models.base import clean_text
 from turnwire.tools.base import OUTPUT_BYTES, Tool, ToolContext, ToolFailure, ToolResult
-from turnwire.tools.plain import NotPlain, fitting_prefix, json_size, plain
+from turnwire.tools.plain import NotPlain, builtins_of, fitting_prefix, json_size, plain
 
 ERROR_CHARACTERS: Final = 4_000
 """How much of a failure's sentence is kept."""
@@ -39,10 +39,9 @@ async def call(tool: Tool, input: Any, context: ToolContext) -> ToolResult:
     if scope.cancelled_caught:
         return _failure(f"the tool took longer than {tool.timeout_seconds:g} seconds and was given up")
     try:
-        output = plain(value)
+        return _within_limits(builtins_of(value))
     except NotPlain as error:
         return _failure(str(error))
-    return _within_limits(output)
 
 
 def _raised(tool: Tool, context: ToolContext, error: BaseException) -> ToolResult:
@@ -55,17 +54,30 @@ def _raised(tool: Tool, context: ToolContext, error: BaseException) -> ToolResul
     return _failure(f"{name}: {message}" if message else name)
 
 
-def _within_limits(output: Any) -> ToolResult:
-    said_no = isinstance(output, dict) and output.get("success") is False
-    size = json_size(output)
-    if size > OUTPUT_BYTES and isinstance(output, str):
-        output = _truncated(output)
-    elif size > OUTPUT_BYTES:
+def _within_limits(builtins: Any) -> ToolResult:
+    """Measures first: what is too large is not worth the slower check of all that is in it. Raises NotPlain."""
+    said_no = isinstance(builtins, dict) and builtins.get("success") is False
+    if isinstance(builtins, str):
+        return ToolResult(failed=False, output=_fitting(clean_text(builtins)))
+    size = _size_of(builtins)
+    if size > OUTPUT_BYTES:
         sentence = f"the result is {size:,} bytes of JSON, more than the {OUTPUT_BYTES:,} that are kept: ask for less"
-        return _failure(f"{_refusal(output)} ({sentence})" if said_no else sentence)
+        return _failure(f"{_refusal(builtins)} ({sentence})" if said_no else sentence)
+    output = plain(builtins)
     if said_no:
         return _failure(_refusal(output), output)
     return ToolResult(failed=False, output=output)
+
+
+def _size_of(builtins: Any) -> int:
+    try:
+        return json_size(builtins)
+    except (ValueError, OverflowError, RecursionError):
+        return json_size(plain(builtins))  # half a character is mended there, anything else refused
+
+
+def _fitting(text: str) -> str:
+    return text if json_size(text) <= OUTPUT_BYTES else _truncated(text)
 
 
 def _truncated(text: str) -> str:

@@ -17,6 +17,8 @@ from turnwire_protocol.codes import RequestError
 
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
+_TOO_DEEP: Final = f"the result nests deeper than {MAX_DEPTH} levels, or holds itself"
+
 
 class NotPlain(ValueError):
     """A value that no JSON text can stand for; the sentence says what and where."""
@@ -48,25 +50,36 @@ def parse_json(text: str) -> Any:
     return _cleaned(value) if _SURROGATE_ESCAPE.search(cleaned) else value
 
 
-def plain(value: Any) -> Any:
-    """What a tool returned, as plain JSON: structs and dataclasses are maps, tuples and sets lists, times ISO text.
+def builtins_of(value: Any) -> Any:
+    """What a tool returned, in Python's own types: structs and dataclasses are maps, sets lists, times ISO text.
 
-    Bytes become base64 and keys text; lone surrogates become U+FFFD. Raises NotPlain.
+    Bytes become base64 and keys text. Raises NotPlain for what JSON has nothing for.
     """
     try:
-        cleaned = _cleaned(msgspec.to_builtins(value, str_keys=True))
+        return msgspec.to_builtins(value, str_keys=True)
+    except RecursionError:
+        raise NotPlain(_TOO_DEEP) from None
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise NotPlain(f"the result is not JSON: {clean_text(str(error))}") from None
+
+
+def plain(builtins: Any) -> Any:
+    """What `builtins_of` gave, as plain JSON: whole text, checked numbers and depth. Raises NotPlain."""
+    try:
+        cleaned = _cleaned(builtins)
         check_json(cleaned, path="result")
     except RequestError as error:
         raise NotPlain(error.message) from None
     except RecursionError:
-        raise NotPlain(f"the result nests deeper than {MAX_DEPTH} levels, or holds itself") from None
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise NotPlain(f"the result is not JSON: {clean_text(str(error))}") from None
+        raise NotPlain(_TOO_DEEP) from None
     return cleaned
 
 
 def json_size(value: Any) -> int:
-    """How many bytes the plain value takes as JSON."""
+    """How many bytes the value takes as JSON.
+
+    Raises ValueError, OverflowError or RecursionError for a value that is not plain.
+    """
     return len(msgspec.json.encode(value))
 
 
