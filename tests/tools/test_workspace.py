@@ -227,5 +227,7 @@ def test_W9_the_demo_has_all_of_its_tools_in_a_folder_that_exists(tmp_path: Path
         "clock",
         "ask_user",
     ]
+    without_files = [tool.name for tool in workspace_tools(None, now=lambda: 0)]
+    assert without_files == ["calculator", "clock", "ask_user"]
     with pytest.raises(ValueError, match="does not exist"):
         workspace_tools(tmp_path / "nowhere", now=lambda: 0)

@@ -35,6 +35,9 @@ def parse_json(text: str) -> Any:
         return {}
     try:
         value = json.loads(cleaned, parse_constant=_refuse_constant)
+        if _SURROGATE_ESCAPE.search(cleaned):
+            value = _cleaned(value)
+        check_json(value)
     except json.JSONDecodeError as error:
         raise ToolInputError(
             f"the input is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
@@ -43,11 +46,9 @@ def parse_json(text: str) -> Any:
         raise ToolInputError(f"the input nests deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:  # a number that Python refuses to read for its length, or NaN and its like
         raise ToolInputError(f"the input is not JSON: {error}") from None
-    try:
-        check_json(value)
     except RequestError as error:
         raise ToolInputError(error.message) from None
-    return _cleaned(value) if _SURROGATE_ESCAPE.search(cleaned) else value
+    return value
 
 
 def builtins_of(value: Any) -> Any:
