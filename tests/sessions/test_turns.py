@@ -57,6 +57,7 @@ async def test_T2_those_who_saw_the_turn_start_and_those_who_join_agree_when(
 async def test_T2_finish_is_published_once_and_a_query_after_it_never_says_running(
     autojump_clock: object, world: MakeWorld
 ) -> None:
+    """K2: the state and what is said of it change together."""
     async with world(text_answer("a")) as w:
         await w.session()
         executing: list[bool] = []
