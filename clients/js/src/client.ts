@@ -1,7 +1,9 @@
 /** `createClient`: the connection, the Sessions on it and the prompts that wait for it, put together. */
 
 import { type Codec, jsonCodec } from "./codec.ts";
-import { closedError, Connection, type ConnectionState, type GetToken } from "./connection.ts";
+import { type CommandBody, CommandQueue, type UnsentCommand } from "./commands.ts";
+import { Connection, type ConnectionState } from "./connection.ts";
+import { defined } from "./defined.ts";
 import {
   animationFrame,
   browserWake,
@@ -12,7 +14,7 @@ import {
   systemClock,
   type WakeSource,
 } from "./environment.ts";
-import { TurnwireError } from "./errors.ts";
+import { refusal, TurnwireError } from "./errors.ts";
 import type {
   ErrorFrame,
   Fields,
@@ -23,20 +25,22 @@ import type {
   UnknownFrame,
   Welcome,
 } from "./frames.ts";
-import { PromptQueue, type UnsentPrompt } from "./prompts.ts";
 import { SessionHandle, type SessionHost } from "./session.ts";
 import { callEach, Store } from "./store.ts";
+import type { GetToken } from "./token.ts";
 import type { Session, SessionPage } from "./types.ts";
 
 export interface ClientOptions {
   /** Where the server's WebSocket is, for example `wss://chat.example/ws`. */
   readonly url: string;
-  /** Gives the token for `hello`; asked again with `refresh` when the server refused the last one (R6). */
+  /** Gives the token for `hello`; asked at every connect, before it expires, and when it was refused (R6). */
   readonly getToken?: GetToken;
   /** Name and version of the program, for the server's log. */
   readonly clientName?: string;
-  /** How many prompts may wait to be sent. */
+  /** How many commands may wait to be sent. */
   readonly maxUnsent?: number;
+  /** Of how many Sessions that nobody looks at any more the state is kept, to be shown at once. */
+  readonly maxKept?: number;
   /** Hears of errors that belong to no request. By default they go to the console. */
   readonly onError?: (error: TurnwireError) => void;
   readonly WebSocket?: SocketConstructor;
@@ -52,11 +56,12 @@ export interface ClientState {
   readonly connection: ConnectionState;
   /** What the server said of itself, once connected. */
   readonly welcome?: Welcome;
-  /** Prompts of all Sessions that the server has not answered yet. */
-  readonly unsent: readonly UnsentPrompt[];
+  /** Commands of all Sessions that the server has not answered yet, or that were given up. */
+  readonly unsent: readonly UnsentCommand[];
 }
 
 const MAX_UNSENT = 100;
+const MAX_KEPT = 20;
 
 export function createClient(options: ClientOptions): Client {
   return new Client(options);
@@ -65,51 +70,45 @@ export function createClient(options: ClientOptions): Client {
 export class Client {
   readonly #connection: Connection;
   readonly #store: Store;
-  readonly #prompts: PromptQueue;
+  readonly #commands: CommandQueue;
   readonly #sessions = new Map<string, SessionHandle>();
+  /** Sessions that nobody looks at and whose state is kept, the one longest left first. */
+  readonly #kept = new Set<SessionHandle>();
   readonly #host: SessionHost;
-  readonly #newId: () => string;
   readonly #onError: (error: TurnwireError) => void;
-  #waiting: { resolve: () => void; reject: (error: TurnwireError) => void }[] = [];
+  /** What waits for another state of the connection. */
+  readonly #waiting: (() => void)[] = [];
   #state: ClientState | undefined;
 
   constructor(options: ClientOptions) {
-    const clock = options.clock ?? systemClock;
-    const random = options.random ?? Math.random;
-    const schedule = options.schedule ?? animationFrame;
-    this.#newId = options.newId ?? randomId;
-    this.#onError = options.onError ?? ((error) => console.warn(`turnwire: ${error.code}: ${error.message}`));
+    const {
+      url,
+      getToken,
+      clientName = "turnwire-js",
+      WebSocket = globalThis.WebSocket,
+      codec = jsonCodec,
+      clock = systemClock,
+      random = Math.random,
+      schedule = animationFrame,
+      wake = browserWake,
+      newId = randomId,
+      maxUnsent: capacity = MAX_UNSENT,
+      maxKept = MAX_KEPT,
+      onError = (error) => console.warn(`turnwire: ${error.code}: ${error.message}`),
+    } = options;
+    this.#onError = onError;
     this.#store = new Store(schedule);
     this.#connection = new Connection(
-      {
-        url: new URL(options.url).href,
-        codec: options.codec ?? jsonCodec,
-        WebSocket: options.WebSocket ?? WebSocket,
-        clock,
-        random,
-        wake: options.wake ?? browserWake,
-        clientName: options.clientName ?? "turnwire-js",
-        getToken: options.getToken,
-      },
+      { url: new URL(url).href, codec, WebSocket, clock, random, wake, clientName, getToken },
       { onState: (state) => this.#onState(state), onFrame: (frame) => this.#onFrame(frame) },
     );
-    const isConnected = (): boolean => this.#connection.state.status === "connected";
-    this.#prompts = new PromptQueue({
-      clock,
-      random,
-      isConnected,
-      newId: this.#newId,
-      capacity: options.maxUnsent ?? MAX_UNSENT,
-      send: (fields) => this.#connection.request("prompt", fields),
-      onChange: () => this.#onUnsent(),
-    });
+    const shared = { connection: this.#connection, clock, random, newId };
+    this.#commands = new CommandQueue({ ...shared, capacity, onChange: () => this.#onUnsent() });
     this.#host = {
-      clock,
-      random,
+      ...shared,
       schedule,
-      isConnected,
-      prompts: this.#prompts,
-      request: (op, fields) => this.request(op, fields),
+      commands: this.#commands,
+      onActive: (handle) => this.#keep(handle, maxKept),
       call: (op, fields) => this.#call(op, fields),
     };
   }
@@ -129,12 +128,8 @@ export class Client {
   }
 
   getSnapshot(): ClientState {
-    const welcome = this.#connection.welcome;
-    this.#state ??= {
-      connection: this.#connection.state,
-      ...(welcome && { welcome }),
-      unsent: this.#prompts.unsent,
-    };
+    const { state: connection, welcome } = this.#connection;
+    this.#state ??= defined({ connection, welcome, unsent: this.#commands.unsent });
     return this.#state;
   }
 
@@ -152,10 +147,15 @@ export class Client {
     return this.#call("session.list", fields);
   }
 
-  /** Creates a Session; a request that is repeated after a lost connection makes no second one. */
-  async createSession(fields: Fields<"session.create"> = {}): Promise<Session> {
-    const request = { client_request_id: this.#newId(), ...fields };
-    return (await this.#call("session.create", request)).session;
+  /**
+   * Creates a Session; a request that is repeated after a lost connection makes no second one. Without a connection it
+   * waits in `unsent`; with a `session_id` prompts can be given to that Session meanwhile, and follow it.
+   */
+  async createSession(
+    fields: CommandBody<"session.create"> & { readonly session_id?: string } = {},
+  ): Promise<Session> {
+    const { session_id, ...body } = fields;
+    return (await this.#commands.add("session.create", session_id, body)).session;
   }
 
   async getSession(session_id: string): Promise<Session> {
@@ -173,33 +173,28 @@ export class Client {
   /** Sends a request that may be repeated, on this connection or on one of the next. */
   async #call<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>> {
     for (;;) {
-      await this.#whenConnected();
+      const { state } = this.#connection;
+      if (state.status === "closed")
+        throw new TurnwireError("closed", `the connection is closed: ${state.reason}`);
+      if (state.status !== "connected")
+        await new Promise<void>((resolve) => void this.#waiting.push(resolve));
       try {
         return await this.#connection.request(op, fields);
       } catch (error) {
-        if (!(error instanceof TurnwireError) || error.code !== "lost") throw error;
+        if (refusal(error).code !== "lost") throw error;
       }
     }
-  }
-
-  #whenConnected(): Promise<void> {
-    const { state } = this.#connection;
-    if (state.status === "connected") return Promise.resolve();
-    if (state.status === "closed") return Promise.reject(closedError(state));
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
   #onState(state: ConnectionState): void {
     this.#changed();
     if (state.status === "connected") {
       for (const handle of this.#sessions.values()) handle.connected();
-      this.#prompts.connected();
-      for (const { resolve } of this.#waiting.splice(0)) resolve();
-      return;
+      this.#commands.connected();
+    } else {
+      for (const handle of this.#sessions.values()) if (handle.isActive) handle.disconnected();
     }
-    for (const handle of this.#sessions.values()) if (handle.isActive) handle.disconnected();
-    if (state.status !== "closed") return;
-    for (const { reject } of this.#waiting.splice(0)) reject(closedError(state));
+    for (const resume of this.#waiting.splice(0)) resume();
   }
 
   #onFrame(frame: ServerFrame | UnknownFrame): void {
@@ -208,6 +203,16 @@ export class Client {
     } else if ("session_id" in frame && typeof frame.session_id === "string") {
       this.#sessions.get(frame.session_id)?.receive(frame as SessionFrame);
     }
+  }
+
+  /** Bounds what is kept of Sessions that nobody looks at. */
+  #keep(handle: SessionHandle, most: number): void {
+    this.#kept.delete(handle);
+    if (!handle.isActive) this.#kept.add(handle);
+    const [oldest] = this.#kept;
+    if (this.#kept.size <= most || !oldest) return;
+    this.#kept.delete(oldest);
+    oldest.forget();
   }
 
   #onUnsent(): void {

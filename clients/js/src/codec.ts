@@ -44,9 +44,7 @@ function parse(text: string): unknown {
 
 /** `value` as a frame: one map with an `op`. Throws CodecError. */
 export function frameOf(value: unknown): ServerFrame | UnknownFrame {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new CodecError("a frame is one map");
-  }
-  if (!("op" in value) || typeof value.op !== "string") throw new CodecError("op: expected a string");
-  return value as UnknownFrame;
+  const frame = value as UnknownFrame | undefined | null;
+  if (typeof frame?.op !== "string") throw new CodecError("a frame is one map with an op");
+  return frame;
 }

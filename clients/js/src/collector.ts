@@ -11,32 +11,22 @@ export class SnapshotCollector {
 
   /** The whole snapshot when this was its last part; otherwise what became of the part. */
   add(frame: Snapshot): Snapshot | "buffered" | "ignored" {
-    if (frame.part === 1) this.#parts = [frame];
-    else if (frame.part === this.#parts.length + 1 && isSamePoint(frame, this.#parts[0]))
-      this.#parts.push(frame);
-    else {
+    const first = frame.part === 1 ? frame : this.#parts[0];
+    const follows = frame.part === 1 || frame.part === this.#parts.length + 1;
+    if (!first || !follows || frame.epoch !== first.epoch || frame.seq !== first.seq) {
       this.clear();
       return "ignored";
     }
+    this.#parts = frame.part === 1 ? [frame] : [...this.#parts, frame];
     if (frame.part < frame.parts) return "buffered";
     const parts = this.#parts;
     this.clear();
-    return join(parts);
+    // The lists of all parts joined, everything else as the first has it.
+    return {
+      ...first,
+      page: { ...first.page, items: parts.flatMap((part) => part.page.items) },
+      queue: parts.flatMap((part) => part.queue),
+      interactions: parts.flatMap((part) => part.interactions),
+    };
   }
-}
-
-const isSamePoint = (frame: Snapshot, other: Snapshot | undefined): boolean =>
-  frame.epoch === other?.epoch && frame.seq === other.seq;
-
-/** The lists of all parts joined, everything else as the first has it. */
-function join(parts: readonly Snapshot[]): Snapshot {
-  const [first] = parts;
-  if (!first) throw new Error("a snapshot has at least one part");
-  if (parts.length === 1) return first;
-  return {
-    ...first,
-    page: { ...first.page, items: parts.flatMap((part) => part.page.items) },
-    queue: parts.flatMap((part) => part.queue),
-    interactions: parts.flatMap((part) => part.interactions),
-  };
 }

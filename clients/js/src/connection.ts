@@ -1,27 +1,19 @@
 /**
  * Connection: one living WebSocket to the server, made anew whenever it is lost (W3, W7, W8).
  *
- * It knows `hello`, requests and liveness; Sessions it does not know, their frames go to `onFrame`. When to come
- * back is `reconnect`; this file carries that out.
+ * It knows `hello`, tokens and when to come back; Sessions it does not know, their frames go to `onFrame`. What
+ * happens on one socket is `link`, when to come back is `reconnect`, which state follows which is `lifecycle`.
  */
 
 import type { Codec } from "./codec.ts";
-import type { Clock, SocketConstructor, SocketLike, TimerId, WakeSource } from "./environment.ts";
-import { closed, notConnected, TurnwireError } from "./errors.ts";
-import type { ErrorFrame, Fields, RequestOp, Result, ServerFrame, UnknownFrame, Welcome } from "./frames.ts";
-import { PendingRequests } from "./pending.ts";
+import { defined } from "./defined.ts";
+import type { Clock, SocketConstructor, TimerId, WakeSource } from "./environment.ts";
+import { lost, refusal } from "./errors.ts";
+import type { Fields, RequestOp, Result, ServerFrame, UnknownFrame, Welcome } from "./frames.ts";
+import { after, type ConnectionEvent, type ConnectionStatus } from "./lifecycle.ts";
+import { Link, LOST } from "./link.ts";
 import { ReconnectPolicy } from "./reconnect.ts";
-
-/**
- * | status         | meaning                                        | leaves it by                                     |
- * |----------------|------------------------------------------------|--------------------------------------------------|
- * | `idle`         | never asked to connect                         | `connect()`                                      |
- * | `connecting`   | the first attempt since `connect()`            | `welcome`, a loss, `disconnect()`                |
- * | `connected`    | `welcome` came                                 | a loss, `disconnect()`                           |
- * | `reconnecting` | waiting for, or in, another attempt            | `welcome`, a loss that says stop, `disconnect()` |
- * | `closed`       | `disconnect()`, or a close code that says stop | `connect()`                                      |
- */
-export type ConnectionStatus = "idle" | "connecting" | "connected" | "reconnecting" | "closed";
+import { type GetToken, getToken, MIN_RENEW_MS, type Token } from "./token.ts";
 
 export interface ConnectionState {
   readonly status: ConnectionStatus;
@@ -29,14 +21,6 @@ export interface ConnectionState {
   readonly code?: number;
   readonly reason?: string;
 }
-
-export interface TokenRequest {
-  /** The last token was refused: get a new one. */
-  readonly refresh: boolean;
-}
-
-/** Gives the token for `hello`; undefined for a server that asks for none. */
-export type GetToken = (request: TokenRequest) => string | undefined | Promise<string | undefined>;
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -56,38 +40,28 @@ export interface ConnectionObserver {
 
 /** The version of the protocol that is spoken here. */
 const PROTOCOL = 1;
-/** From `new WebSocket` to `welcome`; the server itself waits 10 s for `hello`. */
-export const OPEN_TIMEOUT_MS = 10_000;
-/** How long a connection that is doubted may keep silent after a `ping`. */
-export const PROBE_TIMEOUT_MS = 5_000;
-export const MISSED_TICKS = 3;
-
 const NORMAL = 1000;
-const LOST = 1006;
 /** What a WebSocket may be closed with from a page when its peer broke the protocol. */
 const BAD_FRAME = 4400;
 const HELLO_CLOSE_CODES: Readonly<Record<string, number>> = { unauthenticated: 4401, forbidden: 4403 };
 
-/** One WebSocket from its making to its end. Handlers that find another attempt in its place do nothing (R9). */
-interface Attempt {
-  socket?: SocketLike;
-  welcome?: Welcome;
-  lastFrameAt: number;
-  /** Open timeout, then the watch for missed ticks. */
-  timer?: TimerId;
-  probe?: TimerId | undefined;
-  readonly pending: PendingRequests;
+/** What those need of a Connection who only send requests. */
+export interface Requester {
+  readonly isConnected: boolean;
+  /** One try: rejects with `lost` when there is no connection. */
+  request<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>>;
 }
 
-export class Connection {
+export class Connection implements Requester {
   readonly #options: ConnectionOptions;
   readonly #observer: ConnectionObserver;
   readonly #policy: ReconnectPolicy;
   #state: ConnectionState = { status: "idle" };
-  #attempt: Attempt | undefined;
+  #link: Link | undefined;
+  #welcome: Welcome | undefined;
   #retryTimer: TimerId | undefined;
+  #renewTimer: TimerId | undefined;
   #refreshToken = false;
-  #lastId = 0;
   #stopWaking: (() => void) | undefined;
 
   constructor(options: ConnectionOptions, observer: ConnectionObserver) {
@@ -100,41 +74,37 @@ export class Connection {
     return this.#state;
   }
 
+  get isConnected(): boolean {
+    return this.#welcome !== undefined;
+  }
+
+  /** What the server said of itself, while there is a connection. */
   get welcome(): Welcome | undefined {
-    return this.#attempt?.welcome;
+    return this.#welcome;
   }
 
   /** Starts to connect, and keeps at it. Does nothing where that is already so. */
   connect(): void {
-    if (this.#state.status !== "idle" && this.#state.status !== "closed") return;
+    if (!after(this.#state.status, "connect")) return;
     this.#policy.reset();
     this.#refreshToken = false;
     this.#stopWaking = this.#options.wake(() => this.probe());
-    this.#setState({ status: "connecting" });
+    this.#enter("connect");
     this.#open();
   }
 
   /** Ends the connection; Turns go on at the server (T4). `connect()` starts anew (R10). */
   disconnect(): void {
-    if (this.#state.status === "idle" || this.#state.status === "closed") return;
-    this.#abandon(NORMAL, "disconnect");
-    this.#stop(NORMAL, "disconnect");
+    if (!after(this.#state.status, "disconnect")) return;
+    const link = this.#release();
+    link?.end(NORMAL, "disconnect");
+    this.#stop("disconnect", NORMAL, "disconnect");
   }
 
   /** Finds out at once whether the connection is alive; while waiting to reconnect, tries at once (R7). */
   probe(): void {
-    const attempt = this.#attempt;
-    if (!attempt) {
-      if (this.#retryTimer !== undefined) this.#retryNow();
-      return;
-    }
-    if (!attempt.welcome || attempt.probe !== undefined) return;
-    const { clock } = this.#options;
-    attempt.probe = clock.setTimeout(
-      () => this.#lose(attempt, LOST, "no answer to a probe"),
-      PROBE_TIMEOUT_MS,
-    );
-    this.#transmit(attempt, { op: "ping", id: ++this.#lastId });
+    if (this.#welcome) this.#link?.probe();
+    else if (this.#retryTimer !== undefined) this.#open();
   }
 
   /**
@@ -142,193 +112,129 @@ export class Connection {
    * no answer came and nobody knows whether it was carried out, or `too_large` without sending.
    */
   request<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>> {
-    const attempt = this.#attempt;
-    if (!attempt?.welcome) return Promise.reject(notConnected());
-    return this.#ask(attempt, op, fields) as Promise<Result<Op>>;
+    if (!this.#link || !this.#welcome) return Promise.reject(lost());
+    return this.#link.ask(op, fields) as Promise<Result<Op>>;
   }
 
   // ------------------------------------------------------------------------------------------ opening a socket
 
   #open(): void {
     const { clock } = this.#options;
-    const attempt: Attempt = { lastFrameAt: clock.now(), pending: new PendingRequests(clock) };
-    this.#attempt = attempt;
-    attempt.timer = clock.setTimeout(
-      () => this.#lose(attempt, LOST, "no connection in time"),
-      OPEN_TIMEOUT_MS,
+    clock.clearTimeout(this.#retryTimer);
+    this.#retryTimer = undefined;
+    let token: Token;
+    const link: Link = new Link(this.#options, {
+      onOpen: () => void this.#hello(link, token),
+      onFrame: (frame) => this.#receive(frame),
+      onLost: (code, reason) => this.#lost(code, reason),
+    });
+    this.#link = link;
+    this.#token(this.#refreshToken).then(
+      (given) => {
+        token = given;
+        if (link === this.#link) link.open();
+      },
+      (error: unknown) => this.#giveUp(link, LOST, `getToken failed: ${String(error)}`),
     );
-    const refresh = this.#refreshToken;
-    void this.#token(refresh).then(
-      (token) => this.#attach(attempt, token),
-      (error: unknown) => this.#lose(attempt, LOST, `getToken failed: ${String(error)}`),
-    );
   }
 
-  async #token(refresh: boolean): Promise<string | undefined> {
-    return this.#options.getToken?.({ refresh });
-  }
-
-  #attach(attempt: Attempt, token: string | undefined): void {
-    if (attempt !== this.#attempt) return;
-    const { url, codec, WebSocket, clientName } = this.#options;
-    const socket = new WebSocket(url, codec.subprotocol);
-    attempt.socket = socket;
-    socket.binaryType = "arraybuffer";
-    const hello = { protocol: PROTOCOL, client: clientName, ...(token !== undefined && { token }) };
-    socket.onopen = () => void this.#hello(attempt, hello);
-    socket.onmessage = (event: { data: unknown }) => this.#receive(attempt, event.data);
-    socket.onclose = (event: { code: number; reason: string }) =>
-      this.#lose(attempt, event.code, event.reason);
-    // A close event follows every error event and says more; but Node's `ws` throws where nobody listens.
-    socket.onerror = () => {};
-  }
-
-  async #hello(attempt: Attempt, hello: object): Promise<void> {
+  /** The first frame of a connection; on one that stands, how a new token takes the place of the old one. */
+  async #hello(link: Link, { token, renew_in_ms }: Token): Promise<void> {
+    const fields = defined({ protocol: PROTOCOL, client: this.#options.clientName, token });
     try {
-      await this.#ask(attempt, "hello", hello);
-    } catch (error) {
+      await link.ask("hello", fields);
+    } catch (fault) {
+      const error = refusal(fault);
+      const verdict = HELLO_CLOSE_CODES[error.code];
+      // Where the token cannot be renewed in place, the present one holds until the server says otherwise.
+      if (this.#welcome && !verdict) return;
       // A refused hello is a verdict on the connection, whether or not the server closes it itself.
-      if (!(error instanceof TurnwireError)) throw error;
-      const code = HELLO_CLOSE_CODES[error.code] ?? (error.retryable ? LOST : BAD_FRAME);
-      this.#lose(attempt, code, error.message);
+      return this.#giveUp(link, verdict ?? (error.retryable ? LOST : BAD_FRAME), error.message);
     }
+    if (renew_in_ms !== undefined && link === this.#link) this.#renewIn(link, renew_in_ms);
+  }
+
+  #renewIn(link: Link, ms: number): void {
+    this.#renewTimer = this.#options.clock.setTimeout(() => this.#renew(link), ms);
+  }
+
+  #renew(link: Link): void {
+    this.#token(true).then(
+      (token) => {
+        if (link === this.#link) void this.#hello(link, token);
+      },
+      () => {
+        // The present token is good for a while yet; when it is not, the server says so.
+        if (link === this.#link) this.#renewIn(link, MIN_RENEW_MS);
+      },
+    );
+  }
+
+  #token(refresh: boolean): Promise<Token> {
+    return getToken(this.#options.getToken, refresh, this.#options.clock.date());
   }
 
   // ------------------------------------------------------------------------------------------------- receiving
 
-  #receive(attempt: Attempt, data: unknown): void {
-    if (attempt !== this.#attempt) return;
-    const { clock, codec } = this.#options;
-    attempt.lastFrameAt = clock.now();
-    clock.clearTimeout(attempt.probe);
-    attempt.probe = undefined;
-    try {
-      this.#dispatch(attempt, codec.decode(data) as ServerFrame);
-    } catch (error) {
-      // After a frame that nobody understands the state here is not to be trusted; a new connection brings a new one.
-      this.#lose(attempt, LOST, `bad frame from the server: ${String(error)}`);
-    }
+  #receive(frame: ServerFrame): void {
+    if (frame.op === "welcome") this.#welcomed(frame);
+    else if (frame.op === "draining") this.#policy.hint(frame.retry_after_ms);
+    else this.#observer.onFrame(frame);
   }
 
-  #dispatch(attempt: Attempt, frame: ServerFrame): void {
-    switch (frame.op) {
-      case "welcome":
-        this.#welcomed(attempt, frame);
-        break;
-      case "result":
-        attempt.pending.resolve(frame.id, frame.result);
-        break;
-      case "error":
-        this.#refused(attempt, frame);
-        break;
-      case "draining":
-        this.#policy.hint(frame.retry_after_ms);
-        break;
-      case "tick":
-        break;
-      default:
-        this.#observer.onFrame(frame);
-    }
-  }
-
-  #welcomed(attempt: Attempt, welcome: Welcome): void {
-    const { clock } = this.#options;
-    attempt.welcome = welcome;
+  #welcomed(welcome: Welcome): void {
+    const isFirst = !this.#welcome;
+    this.#welcome = welcome;
     this.#refreshToken = false;
-    this.#policy.connected(clock.now());
-    clock.clearTimeout(attempt.timer);
-    this.#watchTicks(attempt, welcome.tick_ms * MISSED_TICKS);
-    attempt.pending.resolve(welcome.id, welcome);
-    this.#setState({ status: "connected" });
-  }
-
-  #refused(attempt: Attempt, frame: ErrorFrame): void {
-    const error = TurnwireError.of(frame);
-    // What belongs to no request, or to one that has timed out, is the observer's.
-    if (!attempt.pending.reject(frame.id, error)) this.#observer.onFrame(frame);
-  }
-
-  /** Looks again when the silence so far could first become too long, instead of a timer for each frame. */
-  #watchTicks(attempt: Attempt, silence_ms: number): void {
-    const { clock } = this.#options;
-    const left = attempt.lastFrameAt + silence_ms - clock.now();
-    if (left <= 0) this.#lose(attempt, LOST, "the server fell silent");
-    else attempt.timer = clock.setTimeout(() => this.#watchTicks(attempt, silence_ms), left);
-  }
-
-  // ------------------------------------------------------------------------------------------------- requests
-
-  #ask(attempt: Attempt, op: string, fields: object): Promise<unknown> {
-    const { codec } = this.#options;
-    const id = ++this.#lastId;
-    const data = codec.encode({ op, id, ...fields });
-    const bound = attempt.welcome?.limits.max_request;
-    if (bound !== undefined && sizeOf(data) > bound) {
-      const message = `the request has ${sizeOf(data)} bytes, the server takes ${bound}`;
-      return Promise.reject(new TurnwireError("too_large", message, { retryable: false }));
-    }
-    attempt.socket?.send(data);
-    return attempt.pending.add(id, op);
-  }
-
-  #transmit(attempt: Attempt, frame: object): void {
-    attempt.socket?.send(this.#options.codec.encode(frame));
+    if (!isFirst) return;
+    this.#policy.connected(this.#options.clock.now());
+    this.#enter("welcome");
   }
 
   // ---------------------------------------------------------------------------------------------------- losing
 
-  #lose(attempt: Attempt, code: number, reason: string): void {
-    if (attempt !== this.#attempt) return;
-    const { clock, getToken } = this.#options;
-    this.#abandon(code, reason);
-    const decision = this.#policy.lost(code, clock.now());
-    if (decision.action === "stop" || (decision.refresh_token && !getToken)) {
-      this.#stop(code, reason);
+  #giveUp(link: Link, code: number, reason: string): void {
+    if (link !== this.#link) return;
+    link.end(code, reason);
+    this.#lost(code, reason);
+  }
+
+  #lost(code: number, reason: string): void {
+    const { clock } = this.#options;
+    this.#release();
+    // Nobody here said goodbye and the server never does: a 1000 is the work of something in between.
+    const decision = this.#policy.lost(code === NORMAL ? LOST : code, clock.now());
+    if (decision.action === "stop" || (decision.refresh_token && !this.#options.getToken)) {
+      this.#stop("stopped", code, reason);
       return;
     }
     this.#refreshToken ||= decision.refresh_token;
-    this.#retryTimer = clock.setTimeout(() => this.#retryNow(), decision.delay_ms);
-    this.#setState({ status: "reconnecting", code, reason });
+    this.#retryTimer = clock.setTimeout(() => this.#open(), decision.delay_ms);
+    this.#enter("lost", code, reason);
   }
 
-  #retryNow(): void {
-    this.#options.clock.clearTimeout(this.#retryTimer);
-    this.#retryTimer = undefined;
-    this.#open();
-  }
-
-  /** Lets go of the present socket; whatever it still says is ignored, and its open requests fail. */
-  #abandon(code: number, reason: string): void {
+  /** Forgets the present link and everything that was planned for it. */
+  #release(): Link | undefined {
     const { clock } = this.#options;
     clock.clearTimeout(this.#retryTimer);
+    clock.clearTimeout(this.#renewTimer);
     this.#retryTimer = undefined;
-    const attempt = this.#attempt;
-    this.#attempt = undefined;
-    if (!attempt) return;
-    clock.clearTimeout(attempt.timer);
-    clock.clearTimeout(attempt.probe);
-    attempt.socket?.close(closable(code), reason.slice(0, 30));
-    attempt.pending.loseAll();
+    const link = this.#link;
+    this.#link = undefined;
+    this.#welcome = undefined;
+    return link;
   }
 
-  #stop(code: number, reason: string): void {
+  #stop(event: ConnectionEvent, code: number, reason: string): void {
     this.#stopWaking?.();
     this.#stopWaking = undefined;
-    this.#setState({ status: "closed", code, reason });
+    this.#enter(event, code, reason);
   }
 
-  #setState(state: ConnectionState): void {
-    this.#state = state;
-    this.#observer.onState(state);
+  #enter(event: ConnectionEvent, code?: number, reason?: string): void {
+    const status = after(this.#state.status, event);
+    if (!status) throw new Error(`${event} while ${this.#state.status}`);
+    this.#state = defined({ status, code, reason });
+    this.#observer.onState(this.#state);
   }
 }
-
-/** A page may close with 1000 and 3000-4999 only. */
-const closable = (code: number): number => (code >= 3000 && code <= 4999 ? code : NORMAL);
-
-const utf8 = new TextEncoder();
-const sizeOf = (data: string | Uint8Array): number =>
-  typeof data === "string" ? utf8.encode(data).length : data.length;
-
-/** What a request gets that was waiting for a connection which will not come. */
-export const closedError = (state: ConnectionState): TurnwireError => closed(state.reason ?? state.status);

@@ -3,6 +3,8 @@
 /** The part of the WebSocket interface that is used; browsers, Node 22 and the `ws` package have it. */
 export interface SocketLike {
   binaryType: string;
+  /** 2 or more: closing or closed, whether or not the close event has come. */
+  readonly readyState?: number;
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;
   onclose: ((event: never) => void) | null;
@@ -18,12 +20,15 @@ export type TimerId = unknown;
 export interface Clock {
   /** Milliseconds that only ever grow. */
   now(): number;
+  /** Milliseconds since 1970, which may jump; only for what others say in such times. */
+  date(): number;
   setTimeout(run: () => void, ms: number): TimerId;
   clearTimeout(timer: TimerId): void;
 }
 
 export const systemClock: Clock = {
   now: () => performance.now(),
+  date: () => Date.now(),
   setTimeout: (run, ms) => setTimeout(run, ms),
   clearTimeout: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
 };
@@ -34,30 +39,24 @@ export type Schedule = (run: () => void) => void;
 const FRAME_MS = 16;
 
 export const animationFrame: Schedule = (run) => {
-  // A hidden page gets no animation frames, but its title and its memory should keep up.
-  if (typeof requestAnimationFrame === "function" && document.visibilityState === "visible") {
-    requestAnimationFrame(run);
-  } else {
-    setTimeout(run, FRAME_MS);
-  }
+  // A hidden page gets no animation frames, but its title and its memory should keep up; a worker paints nothing.
+  if (globalThis.document?.visibilityState === "visible") requestAnimationFrame(run);
+  else setTimeout(run, FRAME_MS);
 };
 
-/** Calls `probe` when the page has reason to doubt its connection (R7); returns how to end that. */
+/** Calls `probe` when there is reason to doubt the connection (R7); returns how to end that. */
 export type WakeSource = (probe: () => void) => () => void;
 
+/** In a page, or in a worker, which hears of `online` only. Elsewhere it never calls. */
 export const browserWake: WakeSource = (probe) => {
-  if (typeof window === "undefined" || typeof document === "undefined") return () => {};
-  const visible = (): void => {
-    if (document.visibilityState === "visible") probe();
+  const ended = new AbortController();
+  const run = (): void => {
+    if (globalThis.document?.visibilityState !== "hidden") probe();
   };
-  window.addEventListener("online", probe);
-  window.addEventListener("pageshow", probe);
-  document.addEventListener("visibilitychange", visible);
-  return () => {
-    window.removeEventListener("online", probe);
-    window.removeEventListener("pageshow", probe);
-    document.removeEventListener("visibilitychange", visible);
-  };
+  for (const event of ["online", "pageshow", "visibilitychange"]) {
+    globalThis.addEventListener?.(event, run, ended);
+  }
+  return () => ended.abort();
 };
 
 /** An id that nobody else makes. `crypto.randomUUID` is missing on pages served over plain HTTP. */

@@ -1,49 +1,41 @@
-/** How requests fail. Codes of the server come as they are; `lost`, `timeout`, `closed` and `queue_full` are this side's. */
+/**
+ * How requests fail. Codes of the server come as they are; `lost`, `timeout`, `closed`, `queue_full`, `discarded` and
+ * `too_large` before it was sent are this side's.
+ */
 
 import type { ErrorFrame } from "./frames.ts";
-
-export interface ErrorDetails {
-  /** The path of the field that the server refused. */
-  readonly field?: string | undefined;
-  /** Whether the same request may succeed later. */
-  readonly retryable: boolean;
-  /** The whole `error` frame, with what else it says. */
-  readonly frame?: ErrorFrame;
-}
 
 export class TurnwireError extends Error {
   override readonly name = "TurnwireError";
   readonly code: string;
-  readonly field: string | undefined;
+  /** Whether the same request may succeed later. */
   readonly retryable: boolean;
+  /** The whole `error` frame, with what else it says; absent for errors of this side. */
   readonly frame: ErrorFrame | undefined;
 
-  constructor(code: string, message: string, details: ErrorDetails) {
+  constructor(code: string, message: string, retryable = false, frame?: ErrorFrame) {
     super(message);
     this.code = code;
-    this.field = details.field;
-    this.retryable = details.retryable;
-    this.frame = details.frame;
+    this.retryable = retryable;
+    this.frame = frame;
   }
 
   static of(frame: ErrorFrame): TurnwireError {
-    return new TurnwireError(frame.code, frame.message, {
-      field: frame.field,
-      retryable: frame.retryable,
-      frame,
-    });
+    return new TurnwireError(frame.code, frame.message, frame.retryable, frame);
+  }
+
+  /** The path of the field that the server refused. */
+  get field(): string | undefined {
+    return this.frame?.field;
   }
 }
 
 /** No answer came, so the request may or may not have been carried out. */
 export const lost = (): TurnwireError =>
-  new TurnwireError("lost", "the connection was lost before an answer came", { retryable: true });
+  new TurnwireError("lost", "the connection was lost, or is not there yet", true);
 
-export const notConnected = (): TurnwireError =>
-  new TurnwireError("lost", "there is no connection", { retryable: true });
-
-export const timedOut = (op: string): TurnwireError =>
-  new TurnwireError("timeout", `no answer to ${op} came in time`, { retryable: true });
-
-export const closed = (reason: string): TurnwireError =>
-  new TurnwireError("closed", `the connection is closed: ${reason}`, { retryable: false });
+/** `error` where it is one that a request may fail with; anything else is a fault of the program and is thrown on. */
+export function refusal(error: unknown): TurnwireError {
+  if (error instanceof TurnwireError) return error;
+  throw error;
+}

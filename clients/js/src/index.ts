@@ -2,11 +2,13 @@
 
 export { type Client, type ClientOptions, type ClientState, createClient } from "./client.ts";
 export { type Codec, CodecError, frameOf, jsonCodec } from "./codec.ts";
-export type { ConnectionState, ConnectionStatus, GetToken, TokenRequest } from "./connection.ts";
+export type { CommandOp, UnsentCommand, UnsentPrompt, PromptBody } from "./commands.ts";
+export type { ConnectionState } from "./connection.ts";
 export type { Clock, Schedule, SocketConstructor, SocketLike, WakeSource } from "./environment.ts";
 export { TurnwireError } from "./errors.ts";
 export type * from "./frames.ts";
-export type { PromptBody, UnsentPrompt } from "./prompts.ts";
-export type { SessionHandle, SessionState } from "./session.ts";
+export type { ConnectionStatus } from "./lifecycle.ts";
+export type { Resolution, SessionHandle, SessionState } from "./session.ts";
+export type { ExpiringToken, GetToken, TokenRequest } from "./token.ts";
 export type * from "./types.ts";
 export { type Effect, SessionView, type ViewState, type ViewStatus } from "./view.ts";

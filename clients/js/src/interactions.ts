@@ -17,9 +17,7 @@ export function takePart(held: Interactions, message_id: string, part: Part): In
 /** Takes over a whole Message: what has no Part in it any more is taken out first (T6). */
 export function takeMessage(held: Interactions, { message_id, parts }: Message): Interactions {
   const present = new Set(parts.map((part) => part.type === "interaction" && part.interaction_id));
-  const gone = held.some((item) => item.message_id === message_id && !present.has(item.interaction_id));
-  const left = gone
-    ? held.filter((item) => item.message_id !== message_id || present.has(item.interaction_id))
-    : held;
-  return parts.reduce((list, part) => takePart(list, message_id, part), left);
+  const left = held.filter((item) => item.message_id !== message_id || present.has(item.interaction_id));
+  const first = left.length < held.length ? left : held;
+  return parts.reduce((list, part) => takePart(list, message_id, part), first);
 }

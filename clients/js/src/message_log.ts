@@ -6,7 +6,6 @@
  * the text is laid out flat once, by whoever reads it.
  */
 
-import { isSame } from "./same.ts";
 import type { Message, Part } from "./types.ts";
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -43,6 +42,11 @@ export class MessageLog {
   get messages(): readonly Message[] {
     this.#shown ??= this.#entries.map(show);
     return this.#shown;
+  }
+
+  message(message_id: string): Message | undefined {
+    const entry = this.#byId.get(message_id);
+    return entry && show(entry);
   }
 
   revisionOf(message_id: string): number | undefined {
@@ -97,7 +101,7 @@ export class MessageLog {
 
   /** Puts a Message back that is ahead of `message`, or the same: readers then see that nothing changed. */
   #keep(held: Entry, message: Message): boolean {
-    const same = held.revision === message.revision && isSame(show(held), message);
+    const same = held.revision === message.revision && JSON.stringify(show(held)) === JSON.stringify(message);
     if (held.revision <= message.revision && !same) return false;
     this.#entries.splice(this.#placeOf(held.message.sequence), 0, held);
     this.#byId.set(held.message.message_id, held);
@@ -135,8 +139,7 @@ export class MessageLog {
   }
 
   #change(message_id: string, revision: number): Entry {
-    const entry = this.#byId.get(message_id);
-    if (!entry) throw new Error(`no Message ${message_id}`);
+    const entry = this.#byId.get(message_id) as Entry; // whose revision has been looked at
     entry.revision = revision;
     entry.shown = undefined;
     this.#shown = undefined;

@@ -4,27 +4,17 @@
 
 export type Retry = "retry" | "refresh_token" | "stop";
 
-/** Close codes whose meaning is fixed; the ranges below hold for all others. */
-const CLOSE_CODES: Readonly<Record<number, Retry>> = {
-  1000: "stop", // done
-  1001: "retry", // going away
-  1003: "stop", // wrong kind of frame
-  1006: "retry", // lost without a closing handshake
-  1007: "stop", // not UTF-8
-  1009: "stop", // frame too large
-  1011: "retry", // server failed
-  1012: "retry", // restart
-  1013: "retry", // overloaded
-  4400: "stop", // bad frame
-  4401: "refresh_token",
-  4403: "stop", // not allowed
-  4408: "retry", // no hello in time
-  4429: "retry", // too many requests
-};
+const REFRESH_TOKEN = 4401;
+/** Done, wrong kind of frame, not UTF-8, frame too large. */
+const STOP: readonly number[] = [1000, 1003, 1007, 1009];
+/** No hello in time, too many requests: what is told apart in the range that otherwise says stop. */
+const RETRY: readonly number[] = [4408, 4429];
 
 /** What a client does after a connection was closed with `code`, also for codes that it does not know. */
 export function retryOf(code: number): Retry {
-  return CLOSE_CODES[code] ?? (code >= 4400 && code <= 4499 ? "stop" : "retry");
+  if (code === REFRESH_TOKEN) return "refresh_token";
+  const stops = STOP.includes(code) || (code >= 4400 && code <= 4499 && !RETRY.includes(code));
+  return stops ? "stop" : "retry";
 }
 
 export const MIN_DELAY_MS = 500;
@@ -68,12 +58,10 @@ export class ReconnectPolicy {
     if (this.#connectedAt !== undefined && now - this.#connectedAt >= STABLE_MS) this.reset();
     this.#connectedAt = undefined;
     const retry = retryOf(code);
-    if (retry === "stop" || (retry === "refresh_token" && this.#refreshed)) return { action: "stop" };
-    if (retry === "refresh_token") {
-      this.#refreshed = true;
-      return { action: "retry", delay_ms: 0, refresh_token: true };
-    }
-    return { action: "retry", delay_ms: this.#delay(), refresh_token: false };
+    if (retry === "retry") return { action: retry, delay_ms: this.#delay(), refresh_token: false };
+    if (retry === "stop" || this.#refreshed) return { action: "stop" };
+    this.#refreshed = true;
+    return { action: "retry", delay_ms: 0, refresh_token: true };
   }
 
   /** Forgets all failures, as after a connection that was stable. */

@@ -1,19 +1,35 @@
 /** SessionHandle: one Session, live, as a store that user interfaces can subscribe to. */
 
+import type { CommandBody, CommandQueue, PromptBody, UnsentCommand, UnsentPrompt } from "./commands.ts";
+import type { Requester } from "./connection.ts";
+import { defined } from "./defined.ts";
 import type { Clock, Schedule } from "./environment.ts";
-import { TurnwireError } from "./errors.ts";
+import { refusal } from "./errors.ts";
 import type { Fields, Receipt, RequestOp, Result, SessionFrame, StopResult } from "./frames.ts";
-import type { PromptBody, PromptQueue, UnsentPrompt } from "./prompts.ts";
+import { NO_NOTES, noted, type Notes } from "./notes.ts";
 import { backoff } from "./reconnect.ts";
 import { callEach, Store } from "./store.ts";
-import type { Mutation } from "./types.ts";
+import type { ApprovalResponse, Json, Message, Mutation, QuestionResponse, Session } from "./types.ts";
 import { type Effect, SessionView, type ViewState, type ViewStatus } from "./view.ts";
 
 /** The view, and what this client itself is about to do. */
-export interface SessionState extends ViewState {
-  /** Prompts of this Session that the server has not answered yet. */
+export interface SessionState extends ViewState, Notes {
+  /** Prompts of this Session that the server has not answered yet, or that were given up. */
   readonly unsent: readonly UnsentPrompt[];
+  /** The same for other commands: answers to Interactions, changes of title and config, and so on. */
+  readonly commands: readonly UnsentCommand[];
   readonly loading_older: boolean;
+}
+
+/** How an Interaction ended: by this answer, or when not `accepted` by another that came first (P7). */
+export interface Resolution {
+  readonly accepted: boolean;
+  /** `resolved`, `denied`, `expired` or `cancelled`. */
+  readonly status: string;
+  readonly response?: Json;
+  /** Who came first, and when; only when not `accepted`, and not when nobody answered. */
+  readonly by?: string;
+  readonly at?: number;
 }
 
 /** What a handle needs from its client. */
@@ -21,10 +37,11 @@ export interface SessionHost {
   readonly clock: Clock;
   readonly random: () => number;
   readonly schedule: Schedule;
-  readonly prompts: PromptQueue;
-  isConnected(): boolean;
-  /** One try: rejects with `lost` when there is no connection. */
-  request<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>>;
+  readonly commands: CommandQueue;
+  readonly connection: Requester;
+  newId(): string;
+  /** Somebody looks at this Session now, or nobody does any more. */
+  onActive(handle: SessionHandle): void;
   /** Tries until there is an answer. */
   call<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>>;
 }
@@ -40,6 +57,10 @@ export class SessionHandle {
   #syncing = 0;
   /** Raised by each snapshot frame that is taken in. */
   #snapshots = 0;
+  #active = false;
+  #notes = NO_NOTES;
+  /** What the last snapshot was made of: while that is the same, so is the snapshot. */
+  #made: readonly unknown[] = [];
   #state: SessionState | undefined;
 
   constructor(session_id: string, host: SessionHost) {
@@ -58,12 +79,14 @@ export class SessionHandle {
    * one to leave ends that; neither touches the Session or its Turn (T4, L1).
    */
   subscribe(listener: () => void): () => void {
+    const { clock } = this.#host;
     const remove = this.#store.add(listener);
-    if (this.#store.size === 1) this.#join();
+    const isAgain = this.#store.size === 1 && this.#view.status === "error";
+    if (!this.#active || isAgain) this.#join();
     return () => {
-      const before = this.#store.size;
       remove();
-      if (before === 1 && this.#store.size === 0) this.#leave();
+      // Not in this very moment: where a page is built anew, others subscribe in the same breath.
+      clock.setTimeout(() => this.#leave(), 0);
     };
   }
 
@@ -75,32 +98,95 @@ export class SessionHandle {
 
   /** The same object until something changed, so `useSyncExternalStore` and the like can use it. */
   getSnapshot(): SessionState {
-    const view = this.#view.state;
-    const unsent = this.#host.prompts.unsentOf(this.session_id);
-    const loading_older = this.#older !== undefined;
-    const held = this.#state;
-    if (held && this.#stateOf === view && held.unsent === unsent && held.loading_older === loading_older) {
-      return held;
+    const mine = this.#host.commands.unsent.filter((command) => command.session_id === this.session_id);
+    const made = [this.#view.state, this.#notes, this.#older, ...mine];
+    const isSame =
+      made.length === this.#made.length && made.every((item, index) => item === this.#made[index]);
+    if (!this.#state || !isSame) {
+      this.#made = made;
+      this.#state = {
+        ...this.#view.state,
+        ...this.#notes,
+        unsent: mine.filter((command) => command.op === "prompt") as UnsentPrompt[],
+        commands: mine.filter((command) => command.op !== "prompt"),
+        loading_older: this.#older !== undefined,
+      };
     }
-    this.#stateOf = view;
-    this.#state = { ...view, unsent, loading_older };
     return this.#state;
   }
-  #stateOf: ViewState | undefined;
 
-  /** Rejects with the server's refusal. Without a connection it waits in `unsent` and is sent later. */
-  prompt(body: string | PromptBody): Promise<Receipt> {
-    return this.#host.prompts.add(this.session_id, typeof body === "string" ? { text: body } : body);
+  /** A Message that is held: the same object until it changed. Finding it costs the same however many there are. */
+  message(message_id: string): Message | undefined {
+    return this.#view.message(message_id);
   }
 
-  /** Gives up a prompt out of `unsent`. */
+  /**
+   * Rejects with the server's refusal. Without a connection it waits in `unsent` and is sent later. With
+   * `expected_turn_id` it steers that Turn or is refused.
+   */
+  prompt(body: string | PromptBody): Promise<Receipt> {
+    return this.#command("prompt", typeof body === "string" ? { text: body } : body);
+  }
+
+  /** Gives up a command out of `unsent` or `commands`. */
   discard(client_request_id: string): boolean {
-    return this.#host.prompts.discard(client_request_id);
+    return this.#host.commands.discard(client_request_id);
+  }
+
+  /** Sends a command that has `failed` again; says whether there is one. How it ends is seen in the state. */
+  retry(client_request_id: string): boolean {
+    return this.#host.commands.retry(client_request_id);
+  }
+
+  /**
+   * Answers an approval or a question; `revision` is that of the Interaction as it was shown. The first answer counts,
+   * the others are told of it. Rejects with `conflict` when the Interaction has changed since it was shown (A5).
+   */
+  async respond(
+    interaction_id: string,
+    answer: { readonly revision: number; readonly response: ApprovalResponse | QuestionResponse },
+  ): Promise<Resolution> {
+    const body = { interaction_id, ...answer };
+    try {
+      // An answer must not wait behind a prompt.
+      return { accepted: true, ...(await this.#command("interaction.respond", body, interaction_id)) };
+    } catch (error) {
+      const { code, frame } = refusal(error);
+      if (code !== "already_resolved" || !frame) throw error;
+      const { status = "", response, by, at } = frame;
+      return defined({ accepted: false, status, response, by, at });
+    }
+  }
+
+  async update(change: CommandBody<"session.update">): Promise<Session> {
+    return (await this.#command("session.update", change)).session;
+  }
+
+  /** A new Session with the history of this one, up to a Message or all of it. */
+  async fork(options: CommandBody<"session.fork"> = {}): Promise<Session> {
+    const body = { new_session_id: this.#host.newId(), ...options };
+    return (await this.#command("session.fork", body)).session;
+  }
+
+  async archive(): Promise<void> {
+    await this.#command("session.archive", {});
+  }
+
+  async delete(): Promise<void> {
+    await this.#command("session.delete", {});
+  }
+
+  #command<Op extends UnsentCommand["op"]>(
+    op: Op,
+    body: CommandBody<Op>,
+    lane?: string,
+  ): Promise<Result<Op>> {
+    return this.#host.commands.add(op, this.session_id, body, lane);
   }
 
   /** Ends the running Turn and cancels queued prompts (T3). Not repeated by itself: later it could hit another Turn. */
   stop(options: { readonly turn_id?: string } = {}): Promise<StopResult> {
-    return this.#host.request("stop", { session_id: this.session_id, ...options });
+    return this.#host.connection.request("stop", { session_id: this.session_id, ...options });
   }
 
   /** Loads the page before the oldest Message held; says whether it brought any. */
@@ -119,11 +205,7 @@ export class SessionHandle {
     const before_sequence = view.state.next_before_sequence;
     if (before_sequence === undefined) return false;
     const { session_id } = this;
-    const page = await this.#host.call("messages", {
-      session_id,
-      before_sequence,
-      ...(limit !== undefined && { limit }),
-    });
+    const page = await this.#host.call("messages", defined({ session_id, before_sequence, limit }));
     // A page from before the last snapshot may be older than what that replaced.
     if (view !== this.#view || asked !== this.#snapshots) return false;
     return view.addPage(page, before_sequence) === "applied" && page.items.length > 0;
@@ -133,20 +215,26 @@ export class SessionHandle {
 
   /** Whether anybody looks at it. */
   get isActive(): boolean {
-    return this.#store.size > 0;
+    return this.#active;
+  }
+
+  /** Lets go of the state, which nobody looks at. */
+  forget(): void {
+    this.#view = new SessionView(this.session_id);
+    this.#notes = NO_NOTES;
   }
 
   receive(frame: SessionFrame): void {
-    if (!this.isActive) return;
+    if (!this.#active) return;
     const effect: Effect = this.#view.receive(frame);
     if (frame.op === "snapshot" && effect !== "ignored") this.#snapshots += 1;
     if (effect === "reload") void this.#sync("reload");
-    if (effect === "applied" && frame.op === "mutation") callEach(this.#mutationListeners, frame);
+    if (effect === "applied" && frame.op === "mutation") this.#told(frame);
     if (effect !== "ignored" && effect !== "buffered") this.#store.changed();
   }
 
   connected(): void {
-    if (this.isActive) void this.#sync("subscribe");
+    if (this.#active) void this.#sync("subscribe");
   }
 
   disconnected(): void {
@@ -160,16 +248,26 @@ export class SessionHandle {
     this.#store.changed();
   }
 
+  #told(mutation: Mutation): void {
+    this.#notes = noted(this.#notes, mutation);
+    callEach(this.#mutationListeners, mutation);
+  }
+
   #join(): void {
+    this.#active = true;
+    this.#host.onActive(this);
     if (this.#view.status === "error") this.#view = new SessionView(this.session_id);
-    if (this.#host.isConnected()) void this.#sync("subscribe");
+    if (this.#host.connection.isConnected) void this.#sync("subscribe");
   }
 
   #leave(): void {
+    if (!this.#active || this.#store.size > 0) return;
+    this.#active = false;
     this.disconnected();
-    if (!this.#host.isConnected()) return;
+    this.#host.onActive(this);
+    if (!this.#host.connection.isConnected) return;
     // Whether the server heard it is no matter: frames of a Session that nobody looks at are dropped.
-    this.#host.request("unsubscribe", { session_id: this.session_id }).catch(onlyRefusals);
+    this.#host.connection.request("unsubscribe", { session_id: this.session_id }).catch(refusal);
   }
 
   /** Asks for a snapshot until the server has agreed to send one, or refuses for good. */
@@ -177,7 +275,9 @@ export class SessionHandle {
     const mine = ++this.#syncing;
     const { clock, random } = this.#host;
     for (let attempt = 1; ; attempt += 1) {
-      const error = await this.#try(op);
+      const error = await this.#host.connection
+        .request(op, { session_id: this.session_id })
+        .then(() => undefined, refusal);
       if (!error || mine !== this.#syncing || error.code === "lost") return; // `connected` begins anew
       if (error.retryable) {
         await new Promise<void>((resume) => void clock.setTimeout(resume, backoff(attempt, random)));
@@ -185,24 +285,10 @@ export class SessionHandle {
       } else if (op === "reload") {
         op = "subscribe"; // the subscription does not stand any more
       } else {
-        this.#view.receive({ op: "unsubscribed", session_id: this.session_id, reason: error.code });
+        this.#view.fail(error.code);
         this.#store.changed();
         return;
       }
     }
   }
-
-  async #try(op: "subscribe" | "reload"): Promise<TurnwireError | undefined> {
-    try {
-      await this.#host.request(op, { session_id: this.session_id });
-      return undefined;
-    } catch (error) {
-      if (error instanceof TurnwireError) return error;
-      throw error;
-    }
-  }
-}
-
-function onlyRefusals(error: unknown): void {
-  if (!(error instanceof TurnwireError)) throw error;
 }

@@ -1,293 +1,73 @@
-/**
- * The shapes of the wire as TypeScript sees them. Only types live here.
- *
- * A newer server may send Part types, kinds and fields that are not listed: they are kept as they came (P2), so
- * a `switch` over `type` or `variant` needs a default branch that does nothing.
- */
+/** What the schema of the wire cannot say: the generated types as it is handy to read them. Only types live here. */
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+import type * as wire from "./wire.ts";
 
-// ------------------------------------------------------------------------------------------------------ Parts
+export type {
+  ActionPart,
+  ActiveTurn,
+  Config,
+  ContextPart,
+  DataPart,
+  ErrorPart,
+  FileChange,
+  FilePart,
+  InteractionPart,
+  Json,
+  Page,
+  Part,
+  PendingInteraction,
+  QueuedPrompt,
+  ReasoningPart,
+  Session,
+  SessionPage,
+  SourcePart,
+  TextPart,
+  ToolPart,
+} from "./wire.ts";
 
-interface PartBase {
-  readonly part_id: string;
-  readonly sequence: number;
-  readonly step_id?: string;
-}
-
-export interface TextPart extends PartBase {
-  readonly type: "text";
-  readonly text: string;
-  /** Only on Agent Parts. */
-  readonly state?: "streaming" | "done";
-}
-
-export interface ReasoningPart extends PartBase {
-  readonly type: "reasoning";
-  readonly text: string;
-  readonly state: "streaming" | "done";
-}
-
-export interface ContextPart extends PartBase {
-  readonly type: "context";
-  readonly tag: string;
-  readonly context: string;
-}
-
-export interface FilePart extends PartBase {
-  readonly type: "file";
-  readonly url: string;
-  readonly media_type: string;
-  readonly filename?: string;
-}
-
-export interface DataPart extends PartBase {
-  readonly type: "data";
-  readonly data_type: string;
-  readonly data_id?: string;
-  readonly data: Json;
-}
-
-export interface SourcePart extends PartBase {
-  readonly type: "source";
-  readonly source_type: string;
-  readonly source_id: string;
-  readonly url?: string;
-  readonly title?: string;
-}
-
-export interface ToolPart extends PartBase {
-  readonly type: "tool";
-  readonly tool_call_id: string;
-  readonly tool_name: string;
-  readonly state: "input-streaming" | "ready" | "waiting-user" | "running" | "completed" | "failed";
-  readonly input_text?: string;
-  readonly input?: Json;
-  readonly output?: Json;
-  readonly error?: string;
-  readonly title?: string;
-}
-
-export interface InteractionPart extends PartBase {
-  readonly type: "interaction";
-  readonly interaction_id: string;
-  readonly interaction_type: "approval" | "question";
-  readonly tool_call_id: string;
-  readonly status: "pending" | "resolved" | "denied" | "expired" | "cancelled";
-  /** The Message revision that last changed this Interaction (P7). */
-  readonly revision: number;
-  readonly request: Json;
-  readonly response?: Json;
-  readonly resolved_by?: string;
-  readonly resolved_at?: number;
-}
-
-export interface ActionPart extends PartBase {
-  readonly type: "action";
-  readonly action_id: string;
-  readonly action_type: string;
-  readonly state: "running" | "completed" | "failed";
-  readonly title: string;
-  readonly description?: string;
-  readonly data?: Json;
-}
-
-export interface ErrorPart extends PartBase {
-  readonly type: "error";
-  readonly scope: "session" | "turn";
-  readonly code: string;
-  readonly message: string;
-  readonly recoverable: boolean;
-}
-
-export type Part =
-  | TextPart
-  | ReasoningPart
-  | ContextPart
-  | FilePart
-  | DataPart
-  | SourcePart
-  | ToolPart
-  | InteractionPart
-  | ActionPart
-  | ErrorPart;
-
-// ------------------------------------------------------------------------------------- Messages and Sessions
-
-export interface Message {
-  readonly message_id: string;
-  readonly session_id: string;
-  readonly turn_id?: string;
-  readonly sequence: number;
-  readonly revision: number;
+/** A User or an Agent Message, whose fields can be read without asking first which of both it is. */
+export interface Message extends Omit<wire.AgentMessage, "role" | "state" | "parts"> {
   readonly role: "user" | "agent";
   /** Only on Agent Messages; says only whether Parts may still be appended (M7). */
-  readonly state?: "streaming" | "done";
-  readonly visibility: "visible" | "internal";
-  readonly created_at: number;
-  readonly updated_at: number;
-  readonly origin?: { readonly session_id: string; readonly message_id?: string };
-  readonly parts: readonly Part[];
+  readonly state?: wire.AgentMessage["state"];
+  readonly parts: readonly wire.Part[];
 }
 
-export interface Config {
-  readonly model?: string;
-  readonly approval_mode: "ask" | "always-allow";
+/** A Mutation as it travels: with its place in the Session's order (W5). */
+type Framed<T> = T & Omit<wire.MutationFrame, keyof wire.Mutation>;
+
+export type MessageMutation = Framed<wire.MessageMutation>;
+export type PartMutation = Framed<wire.PartMutation>;
+export type DeltaMutation = Framed<wire.DeltaMutation>;
+export type TurnStart = Framed<wire.TurnStart>;
+export type TurnFinish = Framed<wire.TurnFinish>;
+export type FileDiff = Framed<wire.FileDiff>;
+export type SessionTitle = Framed<wire.SessionTitle>;
+export type SessionConfig = Framed<wire.SessionConfig>;
+export type ModelRequestWarning = Framed<wire.ModelRequestWarning>;
+export type Mutation = wire.MutationFrame;
+
+/** What an `approval` asks, and its answer; the shapes of `request` and `response` (P7). */
+export interface ApprovalRequest {
+  readonly tool_name: string;
+  readonly input: wire.Json;
+  readonly reason?: string;
 }
 
-export interface Session {
-  readonly session_id: string;
-  readonly title?: string;
-  readonly config: Config;
-  readonly metadata?: { readonly [key: string]: Json };
-  readonly created_at: number;
-  readonly updated_at: number;
-  readonly archived_at?: number;
-  readonly message_count: number;
-  readonly preview?: string;
-  readonly executing: boolean;
-  readonly origin?: { readonly session_id: string; readonly message_id?: string };
-}
+export type ApprovalResponse = {
+  readonly decision: "approved" | "denied";
+  readonly reason?: string;
+};
 
-/** A page of history: whole Messages, ascending (M3). */
-export interface Page {
-  readonly items: readonly Message[];
-  readonly total: number;
-  readonly start_sequence?: number;
-  readonly end_sequence?: number;
-  readonly next_before_sequence?: number;
-  readonly has_more: boolean;
-}
-
-export interface SessionPage {
-  readonly items: readonly Session[];
-  readonly next_before?: string;
-  readonly has_more: boolean;
-}
-
-export interface ActiveTurn {
-  readonly turn_id: string;
-  readonly started_at: number;
-}
-
-export interface QueuedPrompt {
-  readonly turn_id: string;
-  readonly message_id: string;
-}
-
-export interface PendingInteraction {
-  readonly interaction_id: string;
-  readonly interaction_type: "approval" | "question";
-  readonly tool_call_id: string;
-  readonly message_id: string;
-  readonly part_id: string;
-  readonly revision: number;
-  readonly request: Json;
-}
-
-// ------------------------------------------------------------------------------------------------- Mutations
-
-interface MutationBase {
-  readonly op: "mutation";
-  readonly epoch: string;
-  readonly seq: number;
-  readonly mutation_id: string;
-  readonly session_id: string;
-  readonly created_at: number;
-}
-
-export interface MessageMutation extends MutationBase {
-  readonly variant: "message";
-  readonly type: "user" | "agent";
-  readonly message_id: string;
-  readonly sequence: number;
-  readonly revision: number;
-  readonly turn_id?: string;
-  readonly message: Message;
-}
-
-export interface PartMutation extends MutationBase {
-  readonly variant: "part";
-  readonly type: string;
-  readonly message_id: string;
-  readonly revision: number;
-  readonly turn_id?: string;
-  readonly part_id: string;
-  readonly part: Part;
-}
-
-export interface DeltaMutation extends MutationBase {
-  readonly variant: "delta";
-  readonly type: "text" | "reasoning" | "tool_input";
-  readonly message_id: string;
-  readonly revision: number;
-  readonly turn_id?: string;
-  readonly part_id: string;
-  readonly delta: string;
-  readonly tool_call_id?: string;
-}
-
-export interface TurnStart extends MutationBase {
-  readonly variant: "turn";
-  readonly type: "start";
-  readonly turn_id: string;
-}
-
-export interface TurnFinish extends MutationBase {
-  readonly variant: "turn";
-  readonly type: "finish";
-  readonly turn_id: string;
-  readonly status: "completed" | "failed" | "stopped";
-  readonly error?: { readonly code: string; readonly message: string };
-}
-
-export interface FileDiff extends MutationBase {
-  readonly variant: "file_diff";
-  readonly turn_id: string;
-  readonly files: readonly {
-    readonly path: string;
-    readonly status: "added" | "modified" | "deleted";
-    readonly additions: number;
-    readonly deletions: number;
-    readonly patch?: string;
+export interface QuestionRequest {
+  readonly questions: readonly {
+    readonly question_id: string;
+    readonly question: string;
+    readonly options?: readonly { readonly value: string; readonly label: string }[];
+    readonly multiple?: boolean;
   }[];
-  readonly additions: number;
-  readonly deletions: number;
 }
 
-export interface SessionTitle extends MutationBase {
-  readonly variant: "session";
-  readonly type: "title";
-  readonly title: string;
-}
-
-export interface SessionConfig extends MutationBase {
-  readonly variant: "session";
-  readonly type: "config";
-  readonly config: Config;
-}
-
-export interface ModelRequestWarning extends MutationBase {
-  readonly variant: "warning";
-  readonly type: "model_request";
-  readonly request_kind: "turn" | "title" | "compaction";
-  readonly turn_id?: string;
-  readonly code: string;
-  readonly message: string;
-  readonly retryable: boolean;
-  readonly attempt: number;
-  readonly max_attempts: number;
-  readonly will_retry: boolean;
-  readonly retry_in_ms?: number;
-}
-
-export type Mutation =
-  | MessageMutation
-  | PartMutation
-  | DeltaMutation
-  | TurnStart
-  | TurnFinish
-  | FileDiff
-  | SessionTitle
-  | SessionConfig
-  | ModelRequestWarning;
+export type QuestionResponse = {
+  readonly answers: { readonly [question_id: string]: string | readonly string[] };
+};

@@ -7,6 +7,7 @@
  */
 
 import { SnapshotCollector } from "./collector.ts";
+import { defined } from "./defined.ts";
 import type { SessionFrame, Snapshot } from "./frames.ts";
 import { takeMessage, takePart } from "./interactions.ts";
 import { MessageLog } from "./message_log.ts";
@@ -48,13 +49,6 @@ export interface ViewState {
 /** Mutations kept while no state is there to apply them to. */
 export const MAX_BUFFERED = 10_000;
 
-/** Which field of its Part a `delta` of this type appends to. */
-const GROWING_FIELDS: ReadonlyMap<string, "text" | "input_text"> = new Map([
-  ["text", "text"],
-  ["reasoning", "text"],
-  ["tool_input", "input_text"],
-]);
-
 export class SessionView {
   readonly session_id: string;
   #status: ViewStatus = "loading";
@@ -88,6 +82,11 @@ export class SessionView {
     return this.#state;
   }
 
+  /** The Message with this id, as `state` has it. */
+  message(message_id: string): Message | undefined {
+    return this.#log.message(message_id);
+  }
+
   receive(frame: SessionFrame | { readonly op: string }): Effect {
     if (this.#status === "error") return "ignored";
     if (!("session_id" in frame) || frame.session_id !== this.session_id) return "ignored";
@@ -99,13 +98,18 @@ export class SessionView {
       case "reload":
         return this.#reloadNotice();
       case "unsubscribed":
-        this.#forgetFlow();
-        this.#reason = frame.reason;
-        this.#setStatus("error");
+        this.fail(frame.reason);
         return "applied";
       default:
         return "ignored";
     }
+  }
+
+  /** The Session cannot be followed any more. */
+  fail(reason: string): void {
+    this.#forgetFlow();
+    this.#reason = reason;
+    this.#setStatus("error");
   }
 
   disconnected(): void {
@@ -262,7 +266,7 @@ export class SessionView {
     const order = this.#order(mutation);
     if (order !== "applied") return order;
     const { type, message_id, revision, part_id, delta } = mutation;
-    const known = this.#log.append(message_id, revision, part_id, GROWING_FIELDS.get(type), delta);
+    const known = this.#log.append(message_id, revision, part_id, growingField(type), delta);
     return known ? "applied" : "reload";
   }
 
@@ -277,9 +281,8 @@ export class SessionView {
     if (type === "start") this.#turn = { turn_id, started_at: created_at };
     else if (type !== "finish") return;
     else if (this.#turn?.turn_id === turn_id) this.#turn = undefined;
-    if (this.#queue.some((queued) => queued.turn_id === turn_id)) {
-      this.#queue = this.#queue.filter((queued) => queued.turn_id !== turn_id);
-    }
+    const queue = this.#queue.filter((queued) => queued.turn_id !== turn_id);
+    if (queue.length < this.#queue.length) this.#queue = queue;
   }
 
   #takeInteractions(message: Message): void {
@@ -320,22 +323,28 @@ export class SessionView {
   }
 
   #freeze(): ViewState {
-    return {
+    return defined({
       session_id: this.session_id,
       status: this.#status,
-      ...(this.#reason !== undefined && { reason: this.#reason }),
-      ...(this.#epoch !== undefined && { epoch: this.#epoch }),
+      reason: this.#reason,
+      epoch: this.#epoch,
       seq: this.#seq,
-      ...(this.#session && { session: this.#session }),
+      session: this.#session,
       messages: this.#log.messages,
-      ...(this.#turn && { turn: this.#turn }),
+      turn: this.#turn,
       queue: this.#queue,
       interactions: this.#interactions,
       total: this.#total,
       has_more: this.#hasMore,
-      ...(this.#nextBefore !== undefined && { next_before_sequence: this.#nextBefore }),
-    };
+      next_before_sequence: this.#nextBefore,
+    });
   }
+}
+
+/** Which field of its Part a `delta` of this type appends to; none for a type of a newer server. */
+function growingField(type: string): "text" | "input_text" | undefined {
+  if (type === "tool_input") return "input_text";
+  return type === "text" || type === "reasoning" ? "text" : undefined;
 }
 
 /** Whether the server may have changed this Message unseen; `running` is the Turn that ran when it was last seen. */

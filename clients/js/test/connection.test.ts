@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Client } from "../src/index.ts";
-import { OPEN_TIMEOUT_MS, PROBE_TIMEOUT_MS } from "../src/connection.ts";
+import { OPEN_TIMEOUT_MS, PROBE_TIMEOUT_MS } from "../src/link.ts";
 import { MAX_DELAY_MS, MIN_DELAY_MS } from "../src/reconnect.ts";
 import { RequestRefused } from "./support/fake_server.ts";
 import { Wire } from "./support/wire.ts";

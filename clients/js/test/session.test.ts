@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Client, Receipt, SessionHandle } from "../src/index.ts";
-import { REQUEST_TIMEOUT_MS } from "../src/pending.ts";
+import { REQUEST_TIMEOUT_MS } from "../src/link.ts";
 import { MIN_DELAY_MS } from "../src/reconnect.ts";
 import { FRAME_MS } from "./support/clock.ts";
 import { RequestRefused } from "./support/fake_server.ts";

@@ -19,6 +19,11 @@ export class VirtualClock implements Clock {
     return this.#now;
   }
 
+  /** Virtual time began in 2033. */
+  date(): number {
+    return 2_000_000_000_000 + this.#now;
+  }
+
   setTimeout(run: () => void, ms: number): number {
     this.#order += 1;
     this.#timers.set(this.#order, { at: this.#now + Math.max(0, ms), order: this.#order, run });

@@ -2,10 +2,12 @@
 
 import type {
   Message,
+  MessageMutation,
   Mutation,
   Page,
   Part,
   PartInput,
+  PartMutation,
   QueuedPrompt,
   Receipt,
   Session,
@@ -134,7 +136,7 @@ export class FakeSession {
 
   addPart(message_id: string, fields: object): Part {
     const message = this.#message(message_id);
-    const part = this.#part(fields, message.parts.length + 1);
+    const part = this.#part(fields, message.parts.length + 1) as PartMutation["part"];
     const revision = message.revision + 1;
     this.#put({ ...message, revision, parts: [...message.parts, part] });
     this.publish({ variant: "part", type: part.type, message_id, revision, part_id: part.part_id, part });
@@ -212,7 +214,8 @@ export class FakeSession {
   #publishMessage(message: Message): void {
     const { message_id, sequence, revision, role, turn_id } = message;
     const turn = turn_id === undefined ? {} : { turn_id };
-    this.publish({ variant: "message", type: role, message_id, sequence, revision, ...turn, message });
+    const whole = message as MessageMutation["message"];
+    this.publish({ variant: "message", type: role, message_id, sequence, revision, ...turn, message: whole });
   }
 
   #message(message_id: string): Message {

@@ -98,7 +98,7 @@ export const messageMutation = (seq: number, item: Message): MessageMutation => 
   sequence: item.sequence,
   revision: item.revision,
   ...(item.turn_id !== undefined && { turn_id: item.turn_id }),
-  message: item,
+  message: item as MessageMutation["message"],
 });
 
 export const partMutation = (
@@ -113,7 +113,7 @@ export const partMutation = (
   message_id,
   revision,
   part_id: part.part_id,
-  part,
+  part: part as PartMutation["part"],
 });
 
 export const delta = (
