@@ -6,5 +6,7 @@ export default defineConfig({
     exclude: ["test/browser/**"],
     // The suites are short; a second worker would only fight for the cores with whatever else runs.
     maxWorkers: 2,
+    // Whatever else the machine does, a test that works is not to fail of it.
+    testTimeout: 30_000,
   },
 });

@@ -59,7 +59,7 @@ test("W9 a key that would change a prototype does not end the connection", () =>
   // By hand: a map of `op` and `data`, which is a map with the key `__proto__`.
   const proto = Buffer.from("__proto__");
   const inner = Buffer.concat([Buffer.from([0x81, 0xa0 + proto.length]), proto, Buffer.from([0x01])]);
-  const head = Buffer.from([0x82, ...[...encode("op"), ...encode("x"), ...encode("data")]]);
+  const head = Buffer.from([0x82, ...encode("op"), ...encode("x"), ...encode("data")]);
   const whole = new Uint8Array(Buffer.concat([head, inner])).buffer;
   const frame = msgpackCodec.decode(whole) as Record<string, unknown>;
   expect(frame).toEqual({ op: "x", data: { "__proto__ ": 1 } });

@@ -92,8 +92,14 @@ test.each([
   (moduleResolution, module, file) => {
     write(file, USE);
     const compilerOptions = {
-      ...{ target: "es2022", lib: ["es2022", "dom"], strict: true, skipLibCheck: true, noEmit: true },
-      ...{ module, moduleResolution, types: [] },
+      target: "es2022",
+      lib: ["es2022", "dom"],
+      types: [],
+      strict: true,
+      skipLibCheck: true,
+      noEmit: true,
+      module,
+      moduleResolution,
     };
     write("tsconfig.json", JSON.stringify({ compilerOptions, files: [file] }));
     const compiler = join(modules, "typescript", "bin", "tsc");

@@ -1,6 +1,7 @@
 /** FakeServer: Turnwire's server side of the wire in memory, as far as the client needs it. No I/O, no time of its own. */
 
 import type { ErrorFrame, PartInput } from "../../src/index.ts";
+import { type Answer, respond } from "./fake_interactions.ts";
 import { FakeSession } from "./fake_session.ts";
 
 export interface Peer {
@@ -13,8 +14,10 @@ type Request = { op: string; id: number } & Record<string, never>;
 export class RequestRefused extends Error {
   readonly code: string;
   readonly retryable: boolean;
-  constructor(code: string, retryable = false) {
+  readonly details: object;
+  constructor(code: string, retryable = false, details = {}) {
     super(`refused: ${code}`);
+    this.details = details;
     this.code = code;
     this.retryable = retryable;
   }
@@ -28,6 +31,9 @@ export class FakeServer {
   /** Called before a request is carried out; may throw RequestRefused, or return `drop` to leave it unanswered. */
   intercept: (request: { op: string } & Record<string, unknown>) => "drop" | void = () => {};
   onPrompt: (session: FakeSession, text: string) => void = () => {};
+  onRespond: (session: FakeSession, interaction_id: string) => void = () => {};
+  /** Who answers are from. */
+  principal = "tester";
   token: string | undefined;
   tick_ms = 15_000;
   max_request = 1_000_000;
@@ -96,7 +102,7 @@ export class FakeConnection {
     this.#server.requests.push(request);
     try {
       if (this.#server.intercept(request) === "drop") return;
-      if (!this.#welcomed) this.#hello(request);
+      if (!this.#welcomed || request.op === "hello") this.#hello(request);
       else this.#answer(request);
     } catch (error) {
       if (!(error instanceof RequestRefused)) throw error;
@@ -104,8 +110,8 @@ export class FakeConnection {
     }
   }
 
-  #refuse(id: number, { code, message, retryable }: RequestRefused): void {
-    const frame: ErrorFrame = { op: "error", id, code, message, retryable };
+  #refuse(id: number, { code, message, retryable, details }: RequestRefused): void {
+    const frame: ErrorFrame = { op: "error", id, code, message, retryable, ...details };
     this.send(frame);
     if (code === "unauthenticated") this.close(4401, message);
   }
@@ -135,7 +141,35 @@ export class FakeConnection {
     if (op === "messages") return result(session.page(request["before_sequence"], request["limit"]));
     if (op === "prompt") return this.#prompt(session, request, result);
     if (op === "stop") return this.#stop(session, result);
+    if (op === "interaction.respond") return this.#respond(session, request, result);
+    if (op === "session.update") return result({ session: session.update(request as object) });
+    if (op === "session.fork") {
+      const fork = this.#server.create(request["new_session_id"]);
+      fork.messages = session.messages.map((message) => ({ ...message, session_id: fork.session_id }));
+      return result({ session: fork.session });
+    }
+    if (op === "session.archive" || op === "session.delete") {
+      if (op === "session.delete") this.#server.sessions.delete(session.session_id);
+      return result({});
+    }
     throw new RequestRefused("unknown_op");
+  }
+
+  #respond(session: FakeSession, request: Request, result: (value: object) => void): void {
+    const id: string = request["client_request_id"] ?? "";
+    const known = session.answers.get(id);
+    if (known) return result(known);
+    const outcome = respond(
+      session,
+      request as unknown as Answer,
+      this.#server.principal,
+      this.#server.now(),
+    );
+    if (outcome === "changed") throw new RequestRefused("conflict");
+    if (!("accepted" in outcome)) throw new RequestRefused("already_resolved", false, outcome);
+    session.answers.set(id, outcome.accepted as object);
+    result(outcome.accepted as object);
+    this.#server.onRespond(session, request["interaction_id"] ?? "");
   }
 
   #list(): object[] {

@@ -13,6 +13,7 @@ import type {
   Session,
   Snapshot,
 } from "../../src/index.ts";
+import { pendingOf } from "./fake_interactions.ts";
 
 /** An omit that works on each member of the union. */
 type Bare<T> = T extends unknown
@@ -23,6 +24,8 @@ export class FakeSession {
   readonly session_id: string;
   readonly subscribers = new Set<(frame: object) => void>();
   readonly receipts = new Map<string, { body: string; receipt: Receipt }>();
+  /** Answers to Interactions by `client_request_id` (S9). */
+  readonly answers = new Map<string, object>();
   messages: Message[] = [];
   queue: QueuedPrompt[] = [];
   turn: { turn_id: string; started_at: number } | undefined;
@@ -79,7 +82,7 @@ export class FakeSession {
       page: this.page(undefined),
       ...(this.turn && { turn: this.turn }),
       queue: this.queue,
-      interactions: [],
+      interactions: pendingOf(this),
       part: 1,
       parts: 1,
     };
@@ -135,7 +138,7 @@ export class FakeSession {
   }
 
   addPart(message_id: string, fields: object): Part {
-    const message = this.#message(message_id);
+    const message = this.message(message_id);
     const part = this.#part(fields, message.parts.length + 1) as PartMutation["part"];
     const revision = message.revision + 1;
     this.#put({ ...message, revision, parts: [...message.parts, part] });
@@ -143,8 +146,25 @@ export class FakeSession {
     return part;
   }
 
+  /** Publishes a Part in a new state. */
+  setPart(message_id: string, part: Part): void {
+    const message = this.message(message_id);
+    const revision = message.revision + 1;
+    const parts = message.parts.map((other) => (other.part_id === part.part_id ? part : other));
+    this.#put({ ...message, revision, parts });
+    const changed = part as PartMutation["part"];
+    this.publish({
+      variant: "part",
+      type: part.type,
+      message_id,
+      revision,
+      part_id: part.part_id,
+      part: changed,
+    });
+  }
+
   append(message_id: string, part_id: string, delta: string, type: "text" | "reasoning" = "text"): void {
-    const message = this.#message(message_id);
+    const message = this.message(message_id);
     const revision = message.revision + 1;
     const parts = message.parts.map((part) =>
       part.part_id === part_id && "text" in part ? { ...part, text: part.text + delta } : part,
@@ -158,7 +178,7 @@ export class FakeSession {
     const message = this.messages.at(-1);
     if (message?.state !== "streaming") return;
     const closed = message.parts.map((part) =>
-      "state" in part ? ({ ...part, state: "done" } as Part) : part,
+      part.type === "text" || part.type === "reasoning" ? { ...part, state: "done" as const } : part,
     );
     const more = extra.map((fields, index) => this.#part(fields, closed.length + index + 1));
     const whole: Message = {
@@ -184,6 +204,11 @@ export class FakeSession {
   setTitle(title: string): void {
     this.title = title;
     this.publish({ variant: "session", type: "title", title });
+  }
+
+  update({ title }: { title?: string }): Session {
+    if (title !== undefined) this.setTitle(title);
+    return this.session;
   }
 
   #nextMessageId(): string {
@@ -218,7 +243,7 @@ export class FakeSession {
     this.publish({ variant: "message", type: role, message_id, sequence, revision, ...turn, message: whole });
   }
 
-  #message(message_id: string): Message {
+  message(message_id: string): Message {
     const message = this.messages.find((item) => item.message_id === message_id);
     if (!message) throw new Error(`no Message ${message_id}`);
     return message;
