@@ -100,7 +100,7 @@ export class Client {
     this.#store = new Store(schedule);
     this.#connection = new Connection(
       { url: new URL(url).href, codec, WebSocket, clock, random, wake, clientName, getToken },
-      { onState: (state) => this.#onState(state), onFrame: (frame) => this.#onFrame(frame) },
+      { onState: () => this.#onState(), onFrame: (frame) => this.#onFrame(frame) },
     );
     const shared = { connection: this.#connection, clock, random, newId };
     this.#commands = new CommandQueue({ ...shared, capacity, onChange: () => this.#onUnsent() });
@@ -186,14 +186,10 @@ export class Client {
     }
   }
 
-  #onState(state: ConnectionState): void {
+  #onState(): void {
     this.#changed();
-    if (state.status === "connected") {
-      for (const handle of this.#sessions.values()) handle.connected();
-      this.#commands.connected();
-    } else {
-      for (const handle of this.#sessions.values()) if (handle.isActive) handle.disconnected();
-    }
+    for (const handle of this.#sessions.values()) handle.connectionChanged();
+    this.#commands.connectionChanged();
     for (const resume of this.#waiting.splice(0)) resume();
   }
 

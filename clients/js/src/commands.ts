@@ -146,8 +146,8 @@ export class CommandQueue {
     return true;
   }
 
-  /** There is a connection again: everything that waits goes out. */
-  connected(): void {
+  /** Where there is a connection now, everything that waits goes out. */
+  connectionChanged(): void {
     for (const item of this.#items) item.pausing = false;
     this.#pump();
   }

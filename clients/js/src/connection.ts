@@ -98,7 +98,7 @@ export class Connection implements Requester {
     if (!after(this.#state.status, "disconnect")) return;
     const link = this.#release();
     link?.end(NORMAL, "disconnect");
-    this.#stop("disconnect", NORMAL, "disconnect");
+    this.#enter("disconnect", NORMAL, "disconnect");
   }
 
   /** Finds out at once whether the connection is alive; while waiting to reconnect, tries at once (R7). */
@@ -134,7 +134,7 @@ export class Connection implements Requester {
         token = given;
         if (link === this.#link) link.open();
       },
-      (error: unknown) => this.#giveUp(link, LOST, `getToken failed: ${String(error)}`),
+      (error: unknown) => this.#giveUp(link, LOST, `getToken failed: ${error}`),
     );
   }
 
@@ -205,7 +205,7 @@ export class Connection implements Requester {
     // Nobody here said goodbye and the server never does: a 1000 is the work of something in between.
     const decision = this.#policy.lost(code === NORMAL ? LOST : code, clock.now());
     if (decision.action === "stop" || (decision.refresh_token && !this.#options.getToken)) {
-      this.#stop("stopped", code, reason);
+      this.#enter("stopped", code, reason);
       return;
     }
     this.#refreshToken ||= decision.refresh_token;
@@ -225,15 +225,10 @@ export class Connection implements Requester {
     return link;
   }
 
-  #stop(event: ConnectionEvent, code: number, reason: string): void {
-    this.#stopWaking?.();
-    this.#stopWaking = undefined;
-    this.#enter(event, code, reason);
-  }
-
   #enter(event: ConnectionEvent, code?: number, reason?: string): void {
     const status = after(this.#state.status, event);
     if (!status) throw new Error(`${event} while ${this.#state.status}`);
+    if (status === "closed") this.#stopWaking?.();
     this.#state = defined({ status, code, reason });
     this.#observer.onState(this.#state);
   }

@@ -3,8 +3,6 @@
 /** The part of the WebSocket interface that is used; browsers, Node 22 and the `ws` package have it. */
 export interface SocketLike {
   binaryType: string;
-  /** 2 or more: closing or closed, whether or not the close event has come. */
-  readonly readyState?: number;
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;
   onclose: ((event: never) => void) | null;

@@ -19,7 +19,6 @@ export const REQUEST_TIMEOUT_MS = 30_000;
 const NORMAL = 1000;
 /** What is told when no close code came: the connection broke. */
 export const LOST = 1006;
-const CLOSING = 2;
 
 export interface LinkOptions {
   readonly url: string;
@@ -101,11 +100,7 @@ export class Link {
   probe(): void {
     const { clock, codec } = this.#options;
     if (this.#probe !== undefined) return;
-    if ((this.#socket?.readyState ?? 0) >= CLOSING) {
-      this.#lose("the socket is closed");
-      return;
-    }
-    this.#probe = clock.setTimeout(() => this.#lose("no answer to a probe"), PROBE_TIMEOUT_MS);
+    this.#probe = clock.setTimeout(() => this.#lose("no answer to ping"), PROBE_TIMEOUT_MS);
     this.#socket?.send(codec.encode({ op: "ping", id: ++this.#lastId }));
   }
 
@@ -130,7 +125,7 @@ export class Link {
       this.#dispatch(codec.decode(data) as ServerFrame);
     } catch (error) {
       // After a frame that nobody understands the state here is not to be trusted; a new connection brings a new one.
-      this.#lose(`bad frame from the server: ${String(error)}`);
+      this.#lose(`bad frame: ${error}`);
     }
   }
 

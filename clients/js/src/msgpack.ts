@@ -35,12 +35,22 @@ function keyOf(bytes: Uint8Array): string {
 
 export const msgpackCodec: Codec = {
   subprotocol: "turnwire.v1.msgpack",
-  encode: (frame) => encoder.encode(frame),
+  encode: (frame) => encoder.encode(wellFormed(frame)),
   decode(data) {
     if (!(data instanceof ArrayBuffer)) throw new CodecError("expected a binary frame");
     return frameOf(parse(data));
   },
 };
+
+/** Half of a surrogate pair is no UTF-8: it becomes the replacement character, as in JSON. */
+const HALVES = /[\ud800-\udfff]/gu;
+
+function wellFormed(value: unknown): unknown {
+  if (typeof value === "string") return value.replace(HALVES, "\ufffd");
+  if (Array.isArray(value)) return value.map(wellFormed);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [wellFormed(key), wellFormed(item)]));
+}
 
 function parse(data: ArrayBuffer): unknown {
   try {

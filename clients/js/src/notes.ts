@@ -19,9 +19,8 @@ export function noted(notes: Notes, mutation: Mutation): Notes {
   const { file_diffs, warning } = notes;
   switch (mutation.variant) {
     case "file_diff": {
-      const { [mutation.turn_id]: _, ...others } = file_diffs;
-      const kept = Object.entries(others).slice(1 - MAX_FILE_DIFFS);
-      return { ...notes, file_diffs: { ...Object.fromEntries(kept), [mutation.turn_id]: mutation } };
+      const all = Object.entries({ ...file_diffs, [mutation.turn_id]: mutation });
+      return { ...notes, file_diffs: Object.fromEntries(all.slice(-MAX_FILE_DIFFS)) };
     }
     case "warning":
       return { file_diffs, warning: mutation };

@@ -5,7 +5,7 @@ import type { Requester } from "./connection.ts";
 import { defined } from "./defined.ts";
 import type { Clock, Schedule } from "./environment.ts";
 import { refusal } from "./errors.ts";
-import type { Fields, Receipt, RequestOp, Result, SessionFrame, StopResult } from "./frames.ts";
+import type { ErrorFrame, Fields, Receipt, RequestOp, Result, SessionFrame, StopResult } from "./frames.ts";
 import { NO_NOTES, noted, type Notes } from "./notes.ts";
 import { backoff } from "./reconnect.ts";
 import { callEach, Store } from "./store.ts";
@@ -99,10 +99,8 @@ export class SessionHandle {
   /** The same object until something changed, so `useSyncExternalStore` and the like can use it. */
   getSnapshot(): SessionState {
     const mine = this.#host.commands.unsent.filter((command) => command.session_id === this.session_id);
-    const made = [this.#view.state, this.#notes, this.#older, ...mine];
-    const isSame =
-      made.length === this.#made.length && made.every((item, index) => item === this.#made[index]);
-    if (!this.#state || !isSame) {
+    const made = [this.#view.state, this.#notes, this.#older, mine.length, ...mine];
+    if (!this.#state || made.some((item, index) => item !== this.#made[index])) {
       this.#made = made;
       this.#state = {
         ...this.#view.state,
@@ -152,8 +150,8 @@ export class SessionHandle {
       return { accepted: true, ...(await this.#command("interaction.respond", body, interaction_id)) };
     } catch (error) {
       const { code, frame } = refusal(error);
-      if (code !== "already_resolved" || !frame) throw error;
-      const { status = "", response, by, at } = frame;
+      if (code !== "already_resolved") throw error;
+      const { status = "", response, by, at } = frame as ErrorFrame;
       return defined({ accepted: false, status, response, by, at });
     }
   }
@@ -233,11 +231,13 @@ export class SessionHandle {
     if (effect !== "ignored" && effect !== "buffered") this.#store.changed();
   }
 
-  connected(): void {
-    if (this.#active) void this.#sync("subscribe");
+  /** There is a connection now, or none any more. */
+  connectionChanged(): void {
+    if (this.#active && this.#host.connection.isConnected) void this.#sync("subscribe");
+    else if (this.#active) this.#stale();
   }
 
-  disconnected(): void {
+  #stale(): void {
     this.#syncing += 1;
     this.#view.disconnected();
     this.#store.changed();
@@ -263,7 +263,7 @@ export class SessionHandle {
   #leave(): void {
     if (!this.#active || this.#store.size > 0) return;
     this.#active = false;
-    this.disconnected();
+    this.#stale();
     this.#host.onActive(this);
     if (!this.#host.connection.isConnected) return;
     // Whether the server heard it is no matter: frames of a Session that nobody looks at are dropped.

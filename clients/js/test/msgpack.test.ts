@@ -55,6 +55,12 @@ describe("W2 frames of the server, from the shared vectors", () => {
   });
 });
 
+test("W9 half a surrogate pair is sent as the replacement character, and nothing else is touched", () => {
+  const sent = (text: string) => msgpackCodec.decode(binary({ op: "x", text: [text], [text]: 1 }));
+  expect(sent("a\ud83d b")).toEqual({ op: "x", text: ["a\ufffd b"], "a\ufffd b": 1 });
+  expect(sent("\ude00\ud83d\ude00")).toEqual({ op: "x", text: ["\ufffd\u{1f600}"], "\ufffd\u{1f600}": 1 });
+});
+
 test("W9 a key that would change a prototype does not end the connection", () => {
   // By hand: a map of `op` and `data`, which is a map with the key `__proto__`.
   const proto = Buffer.from("__proto__");
