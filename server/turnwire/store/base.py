@@ -18,13 +18,16 @@ Rules of every Store (the contract suite proves them for each implementation):
 """
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from turnwire_protocol.messages import Config, Message, Origin, StoredJson
 from turnwire_protocol.mutations import TurnError, TurnStatus
 from turnwire_protocol.parts import TextPart
+
+if TYPE_CHECKING:
+    from turnwire.store.context import ContextStore
 
 REVISION_STRIDE = 2**30
 """Revisions that recovery skips above the stored one, so that none that a client saw live is used again (S6)."""
@@ -63,6 +66,14 @@ class StoreIncompatible(Exception):
 
 class NotFound(Exception):
     """The Session does not exist, or was deleted."""
+
+
+class MessageNotFound(NotFound):
+    """The Session has no Message of this id."""
+
+
+class MessageOpen(ConstraintViolated):
+    """The Message, or one before it, is still being written."""
 
 
 # ------------------------------------------------------------------------------------------------------- what is kept
@@ -159,6 +170,23 @@ class DeleteSession(Struct, frozen=True):
     session_id: str
 
 
+class ForkSession(Struct, kw_only=True, frozen=True):
+    """A new Session with copies of another one's Messages, the first through `through_message_id`, or all.
+
+    Title, config and metadata are the other's. Messages from the first on that is still being written are not copied. A
+    copy has a new `message_id` and an `origin`, and is else as it was: Parts, their ids, `sequence`, `revision`,
+    `turn_id` (a Turn of the other Session) and times. Summaries of what is copied come along. `now` is in ms.
+
+    Raises `NotFound` for the other Session, `MessageNotFound`, `MessageOpen` when the Message named cannot be copied,
+    and `ConstraintViolated` when the new id is taken.
+    """
+
+    session_id: str
+    new_session_id: str
+    through_message_id: str | None = None
+    now: int
+
+
 class SaveMessage(Struct, frozen=True):
     """The complete Message. New: takes the next `sequence`. Known: a greater `revision`; Parts not in it are removed.
 
@@ -180,11 +208,17 @@ class SaveRequest(Struct, frozen=True):
     record: RequestRecord
 
 
-Operation: TypeAlias = CreateSession | UpdateSession | DeleteSession | SaveMessage | SaveTurn | SaveRequest
+Operation: TypeAlias = (
+    CreateSession | UpdateSession | DeleteSession | ForkSession | SaveMessage | SaveTurn | SaveRequest
+)
 
 
 class Store(Protocol):
     """Sessions, Messages, Turns and answered requests, kept durably. See the module's rules."""
+
+    @property
+    def context(self) -> "ContextStore":
+        """What the Composer is given of this store: history to read, summaries to write (C1)."""
 
     @property
     def problem(self) -> str | None:

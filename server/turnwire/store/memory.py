@@ -10,12 +10,14 @@ from typing import TypeVar
 
 import msgspec
 import trio
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from turnwire.store.base import (
     ConstraintViolated,
     CreateSession,
     DeleteSession,
+    ForkSession,
     NotFound,
     Operation,
     Recovered,
@@ -30,19 +32,23 @@ from turnwire.store.base import (
     TurnRecord,
     UpdateSession,
 )
+from turnwire.store.context import Summary
+from turnwire.store.context_memory import MemoryContextStore
 from turnwire.store.paging import END, check_before, check_limit, decode_cursor, fill_listing, fill_page
 from turnwire.store.recovery import new_id, recover_session, summed
 from turnwire.store.rows import (
+    COPY_ID,
     UNFINISHED_TURN,
     MessageRow,
     Prepared,
+    checked_through,
     message_json,
     plain_message,
     prepare,
     recovered_row,
 )
 from turnwire_protocol.lifecycle import TURN
-from turnwire_protocol.messages import StoredJson
+from turnwire_protocol.messages import Origin, StoredJson
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -67,22 +73,26 @@ class MemoryStore:
         self._closed = False
 
     @property
+    def context(self) -> MemoryContextStore:
+        return MemoryContextStore(self, self._tables.summaries)
+
+    @property
     def problem(self) -> str | None:
         return "the store is closed" if self._closed else None
 
     async def commit(self, operations: Sequence[Operation]) -> None:
         prepared = [prepare(operation) for operation in operations]
-        await self._enter()
+        await self.enter()
         self._store(prepared)
 
     async def session(self, session_id: str) -> SessionRecord:
-        await self._enter()
+        await self.enter()
         return self._tables.complete(self._tables.session(session_id))
 
     async def sessions(self, *, before: str | None, limit: int, archived: bool) -> SessionListing:
         check_limit(limit)
         cursor = None if before is None else decode_cursor(before)
-        await self._enter()
+        await self.enter()
         after = None if cursor is None else (-cursor.updated_at, cursor.session_id)
         places = sorted(
             (-record.updated_at, record.session_id)
@@ -98,7 +108,7 @@ class MemoryStore:
     ) -> StoredPage:
         check_limit(limit)
         check_before(before_sequence)
-        await self._enter()
+        await self.enter()
         total = self._tables.session(session_id).message_count
         below = END if before_sequence is None else before_sequence
         rows = self._tables.newest_first(session_id, min(below, total + 1))
@@ -107,19 +117,19 @@ class MemoryStore:
         )
 
     async def turn(self, turn_id: str) -> TurnRecord | None:
-        await self._enter()
+        await self.enter()
         return self._tables.turns.get(turn_id)
 
     async def request(self, session_id: str, client_request_id: str) -> RequestRecord | None:
-        await self._enter()
+        await self.enter()
         return self._tables.requests.get((session_id, client_request_id))
 
     async def interaction(self, session_id: str, interaction_id: str) -> StoredJson | None:
-        await self._enter()
+        await self.enter()
         return self._tables.interaction(session_id, interaction_id)
 
     async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
-        await self._enter()
+        await self.enter()
         chosen = self._tables.unfinished_sessions() if session_id is None else [session_id]
         return summed([self._recover_one(each, now) for each in chosen])
 
@@ -127,7 +137,8 @@ class MemoryStore:
         self._closed = True
         await trio.lowlevel.checkpoint()
 
-    async def _enter(self) -> None:
+    async def enter(self) -> None:
+        """What every call begins with. Raises StoreUnavailable when the store is closed."""
         await trio.lowlevel.checkpoint()
         if self._closed:
             raise StoreUnavailable("the store is closed")
@@ -176,6 +187,7 @@ class _Tables:
         self.part_owners: dict[tuple[str, str], str] = {}  # (session_id, part_id) -> message_id
         self.turns: dict[str, TurnRecord] = {}
         self.requests: dict[tuple[str, str], RequestRecord] = {}
+        self.summaries: dict[tuple[str, int], Summary] = {}  # (session_id, through_sequence) -> summary
         self._undo: list[Callable[[], object]] = []
 
     def apply(self, operation: Prepared) -> None:
@@ -190,6 +202,8 @@ class _Tables:
                 self._update_session(record)
             case DeleteSession(session_id):
                 self._delete_session(session_id)
+            case ForkSession():
+                self._fork(operation)
             case SaveTurn(record):
                 self._save_turn(record)
             case SaveRequest(record):
@@ -262,7 +276,34 @@ class _Tables:
             self._drop(self.turns, turn.turn_id)
         for key in [key for key in self.requests if key[0] == session_id]:
             self._drop(self.requests, key)
+        for place in [place for place in self.summaries if place[0] == session_id]:
+            self._drop(self.summaries, place)
         self._drop(self.sessions, session_id)
+
+    def _fork(self, operation: ForkSession) -> None:
+        old, new = self.session(operation.session_id), operation.new_session_id
+        _require(new not in self.sessions, f"session {new}: the id is taken")
+        rows = [self.messages[self.timeline[old.session_id, n]] for n in range(1, old.message_count + 1)]
+        through = next((row.sequence for row in rows if row.unfinished), old.message_count + 1) - 1
+        if operation.through_message_id is not None:
+            named = next((row.sequence for row in rows if row.message_id == operation.through_message_id), None)
+            through = checked_through(operation, named, through)
+        origin = Origin(old.session_id, rows[through - 1].message_id if through else UNSET)
+        fork = SessionRecord(
+            session_id=new,
+            title=old.title,
+            config=old.config,
+            metadata=old.metadata,
+            created_at=operation.now,
+            updated_at=operation.now,
+            origin=origin,
+        )
+        self._put(self.sessions, new, fork)
+        for row in rows[:through]:
+            self._save_message(_copied(row, new))
+        for (session_id, sequence), summary in list(self.summaries.items()):
+            if session_id == old.session_id and sequence <= through:
+                self._put(self.summaries, (new, sequence), replace(summary, session_id=new))
 
     def _save_message(self, row: MessageRow) -> None:
         session = self.session(row.session_id)
@@ -318,6 +359,14 @@ class _Tables:
     def _drop(self, table: dict[_K, _V], key: _K) -> None:
         old = table.pop(key)
         self._undo.append(lambda: table.update({key: old}))
+
+
+def _copied(row: MessageRow, session_id: str) -> MessageRow:
+    """The row of a Message's copy in a fork."""
+    message_id = f"{COPY_ID}{new_id()}"
+    origin = {"session_id": row.session_id, "message_id": row.message_id}
+    head = {**msgspec.json.decode(row.head), "message_id": message_id, "session_id": session_id, "origin": origin}
+    return replace(row, message_id=message_id, session_id=session_id, head=msgspec.json.encode(head))
 
 
 def _require(condition: bool, rule: str) -> None:

@@ -20,6 +20,7 @@ from turnwire.store.base import (
     StoreUnavailable,
     TurnRecord,
 )
+from turnwire.store.context import Summary
 from turnwire.store.paging import END, Cursor, fill_listing, fill_page
 from turnwire.store.rows import message_json
 from turnwire.store.writer import translated
@@ -173,6 +174,19 @@ def request(connection: apsw.Connection, session_id: str, client_request_id: str
         answer=StoredJson(cast("bytes", answer)),
         created_at=cast("int", created_at),
     )
+
+
+def summary(connection: apsw.Connection, session_id: str) -> Summary | None:
+    """The Composer's summary that reaches furthest, or None (C2)."""
+    row = connection.execute(
+        "SELECT through_sequence, text, created_at FROM context_summaries WHERE session_id = ?"
+        " ORDER BY through_sequence DESC LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    through, text, created_at = cast("tuple[int, str, int]", row)
+    return Summary(session_id=session_id, through_sequence=through, text=text, created_at=created_at)
 
 
 def unfinished_sessions(connection: apsw.Connection) -> list[str]:

@@ -16,6 +16,9 @@ from turnwire.store.base import (
     ConstraintViolated,
     CreateSession,
     DeleteSession,
+    ForkSession,
+    MessageNotFound,
+    MessageOpen,
     Operation,
     SaveMessage,
     SaveRequest,
@@ -34,6 +37,9 @@ from turnwire_protocol.parts import AGENT_PART_TYPES, MAX_SAFE_INTEGER, USER_PAR
 ONLY_USER: Final = USER_PART_TYPES - AGENT_PART_TYPES
 ONLY_AGENT: Final = AGENT_PART_TYPES - USER_PART_TYPES
 UNFINISHED_TURN: Final = frozenset(TURN.moves) - TURN.terminal
+
+COPY_ID: Final = "msg_"
+"""How the ids of copied Messages begin; the rest is random."""
 
 _PARTS: Final = b',"parts":['
 _NO_PARTS: Final = _PARTS + b"]}"
@@ -66,7 +72,7 @@ class MessageRow(Struct, kw_only=True, frozen=True):
     parts: tuple[PartRow, ...]
 
 
-Prepared: TypeAlias = CreateSession | UpdateSession | DeleteSession | MessageRow | SaveTurn | SaveRequest
+Prepared: TypeAlias = CreateSession | UpdateSession | DeleteSession | ForkSession | MessageRow | SaveTurn | SaveRequest
 
 
 def prepare(operation: Operation) -> Prepared:
@@ -85,6 +91,8 @@ def prepare(operation: Operation) -> Prepared:
         case SaveRequest(record):
             _encode(record)
             _check_json(record.answer)
+        case ForkSession():
+            _check_numbers(f"session {operation.new_session_id}", 0, operation.now)
         case DeleteSession():
             pass
     return operation
@@ -137,6 +145,15 @@ def recovered_row(message: Mapping[str, Any], preview: str | None) -> MessageRow
 def message_json(head: bytes, parts: bytes) -> StoredJson:
     """The complete Message, from its head and its Parts' JSON joined by commas."""
     return StoredJson(b"%b%b%b]}" % (head[:-1], _PARTS, parts))
+
+
+def checked_through(operation: ForkSession, named: int | None, closed: int) -> int:
+    """The sequence of the named Message, if it can be copied. Raises MessageNotFound or MessageOpen."""
+    if named is None:
+        raise MessageNotFound(f"session {operation.session_id} has no message {operation.through_message_id}")
+    if named > closed:
+        raise MessageOpen(f"message {operation.through_message_id} or one before it is still being written")
+    return named
 
 
 def plain_message(json: StoredJson) -> dict[str, Any]:

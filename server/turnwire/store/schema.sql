@@ -95,6 +95,17 @@ CREATE TABLE requests (
     PRIMARY KEY (session_id, client_request_id)
 ) STRICT, WITHOUT ROWID;
 
+-- Derived by the Composer, in tables whose names begin with context_: its connection can write to no others (C1, C2).
+
+CREATE TABLE context_summaries (
+    session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The last Message that the summary speaks of.
+    through_sequence INTEGER NOT NULL CHECK (through_sequence >= 1),
+    text TEXT NOT NULL CHECK (text <> ''),
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, through_sequence)
+) STRICT, WITHOUT ROWID;
+
 -- M5: sequence is 1, 2, 3, ... without holes.
 
 CREATE TRIGGER message_sequence BEFORE INSERT ON messages

@@ -22,6 +22,8 @@ from turnwire.store.base import (
     StoredPage,
     TurnRecord,
 )
+from turnwire.store.context import ContextStore
+from turnwire.store.context_sqlite import SqliteContextStore, open_restricted
 from turnwire.store.migrations import check, migrate
 from turnwire.store.owner import OwnerLock
 from turnwire.store.paging import check_before, check_limit, decode_cursor
@@ -73,6 +75,7 @@ class SqliteStore:
         self._lock = files.lock
         self._writer = Writer(files.writer, token, retry_seconds=retry_seconds)
         self._readers = reads.Readers(files.readers)
+        self._context = SqliteContextStore(self._readers, files.context)
         self._closed = trio.Event()
         self._closing = False
 
@@ -83,6 +86,10 @@ class SqliteStore:
     @property
     def problem(self) -> str | None:
         return "the store is closed" if self._closing else self._writer.problem
+
+    @property
+    def context(self) -> ContextStore:
+        return self._context
 
     @property
     def commits(self) -> int:
@@ -145,6 +152,7 @@ class SqliteStore:
             closing.callback(self._closed.set)
             closing.callback(self._lock.release)
             closing.push_async_callback(self._writer.aclose)
+            closing.push_async_callback(self._context.aclose)
             closing.push_async_callback(self._readers.aclose)
 
 
@@ -152,12 +160,18 @@ class _Files:
     """The locked, checked and migrated database, with its connections open. Blocking: used on a worker thread."""
 
     def __init__(
-        self, path: Path, lock: OwnerLock, writer: apsw.Connection, readers: Sequence[apsw.Connection]
+        self,
+        path: Path,
+        lock: OwnerLock,
+        writer: apsw.Connection,
+        readers: Sequence[apsw.Connection],
+        context: apsw.Connection,
     ) -> None:
         self.path = path
         self.lock = lock
         self.writer = writer
         self.readers = readers
+        self.context = context
 
     @classmethod
     def open(cls, path: Path, readers: int, vfs: str | None) -> "_Files":
@@ -169,10 +183,11 @@ class _Files:
             try:
                 writer = _open_writer(path, vfs, undo)
                 reading = [_open_reader(path, vfs, undo) for _ in range(readers)]
+                context = open_restricted(path, vfs, undo, busy_ms=BUSY_MS)
             except apsw.Error as error:
                 raise translated(error) from error
             undo.pop_all()
-        return cls(path, lock, writer, reading)
+        return cls(path, lock, writer, reading, context)
 
 
 def _open_writer(path: Path, vfs: str | None, undo: ExitStack) -> apsw.Connection:

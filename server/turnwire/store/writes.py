@@ -11,6 +11,7 @@ import apsw
 from turnwire.store.base import (
     CreateSession,
     DeleteSession,
+    ForkSession,
     NotFound,
     Recovered,
     RequestRecord,
@@ -20,6 +21,7 @@ from turnwire.store.base import (
     TurnRecord,
     UpdateSession,
 )
+from turnwire.store.forks import fork
 from turnwire.store.reads import unfinished_messages, unfinished_turns
 from turnwire.store.recovery import new_id, recover_session
 from turnwire.store.rows import MessageRow, Prepared, plain_message, recovered_row
@@ -105,6 +107,8 @@ def _apply(connection: apsw.Connection, operation: Prepared) -> None:
         case DeleteSession(session_id):
             _last_sequence(connection, session_id)
             connection.execute("DELETE FROM sessions WHERE session_id = ?", (session_id,))
+        case ForkSession():
+            fork(connection, operation)
         case SaveTurn(record):
             _save_turn(connection, record)
         case SaveRequest(record):
