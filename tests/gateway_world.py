@@ -199,6 +199,15 @@ class MemorySessions:
         self._find(session_id)
         raise RequestError("not_found", f"there is no interaction {interaction_id}", field="interaction_id")
 
+    async def fork(
+        self, session_id: str, *, through_message_id: str | None = None, new_session_id: str | None = None
+    ) -> Session:
+        await self._enter()
+        source = self._find(session_id)
+        copy = self.add(new_session_id or f"s-{next(self._ids)}", source.title)
+        copy.items = list(source.items)
+        return copy.frame()
+
     async def archive(self, session_id: str) -> None:
         await self._enter()
         self._find(session_id)

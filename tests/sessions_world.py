@@ -147,7 +147,8 @@ async def open_world(
         environment = Environment(
             store=used,
             provider=provider,
-            composer=Composer(used),
+            composer=Composer(used.context),
+            titles=False,
             now=lambda: 1_700_000_000_000 + round(trio.current_time() * 1000),
             new_id=lambda prefix: f"{prefix}-{run}-{next(ids)}",
             random=random.Random(7),

@@ -60,6 +60,8 @@ WRONG = [
     ("data", "/nowhere/at/all/t.db"),
     ("data", "."),
     ("workspace", "/nowhere"),
+    ("context-window-tokens", "999"),
+    ("titles", "yes"),
     ("grace-seconds", "soon"),
     ("grace-seconds", "nan"),
     ("tick-ms", "0"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import trio
 
-from turnwire.context.composer import Composer
+from turnwire.context.composer import WINDOW_TOKENS, Composer
 from turnwire.gateway import Gateway, GatewaySettings, OpenAccess, document, read_page
 from turnwire.models.base import ModelProvider
 from turnwire.models.select import provider_for
@@ -38,7 +38,9 @@ class Turnwire:
     """A server with its own tools and model, for programs that embed it.
 
     `data` is the SQLite file; `model` is a provider, `scripted`, or `openai:NAME` or `anthropic:NAME` with an optional
-    `base_url`. Raises ValueError for an unknown model, or for two tools of one name.
+    `base_url`. `context_window_tokens` is what the model reads at most: a longer history is summarised. `titles` is
+    whether the model names Sessions that nobody named. Raises ValueError for an unknown model, or for two tools of one
+    name.
     """
 
     def __init__(
@@ -49,11 +51,15 @@ class Turnwire:
         base_url: str | None = None,
         tools: Iterable[Tool] = (),
         limits: SessionLimits | None = None,
+        context_window_tokens: int = WINDOW_TOKENS,
+        titles: bool = True,
     ) -> None:
         self._data = Path(data)
         self._provider = provider_for(model, base_url=base_url) if isinstance(model, str) else model
         self._tools = ToolRegistry(tools)
         self._limits = limits or SessionLimits()
+        self._context_window_tokens = context_window_tokens
+        self._titles = titles
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Registry]:
@@ -70,9 +76,10 @@ class Turnwire:
             environment = Environment(
                 store=store,
                 provider=self._provider,
-                composer=Composer(store),
+                composer=Composer(store.context, window_tokens=self._context_window_tokens),
                 tools=self._tools,
                 limits=self._limits,
+                titles=self._titles,
             )
             recovered = await store.recover(environment.now())
             if recovered.turns:

@@ -83,6 +83,8 @@ def _app(settings: Settings) -> Turnwire:
         model=settings.model,
         base_url=settings.base_url,
         tools=workspace_tools(settings.workspace, now=now_ms),
+        context_window_tokens=settings.context_window_tokens,
+        titles=settings.titles,
     )
 
 

@@ -24,6 +24,8 @@ class Settings(Struct, kw_only=True, frozen=True):
     model: str
     base_url: str | None
     workspace: Path | None
+    context_window_tokens: int
+    titles: bool
     grace_seconds: float
     tick_ms: int
     log_level: str
@@ -113,6 +115,12 @@ def _folder(text: str) -> Path:
     return path
 
 
+def _switch(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise ValueError(f"expected on or off, got {text!r}")
+    return text == "on"
+
+
 def _model(text: str) -> str:
     kind, _, name = text.partition(":")
     if text == "scripted" or (kind in ("openai", "anthropic") and name.strip()):
@@ -174,6 +182,20 @@ FLAGS = (
         default=None,
         help="folder whose files the model's tools may list and read, and change with the user's approval",
         parse=_folder,
+    ),
+    Flag(
+        name="context-window-tokens",
+        metavar="TOKENS",
+        default="128000",
+        help="how many tokens the model reads at most; a history that grows near it is summarised for the model",
+        parse=_integer(1_000, 100_000_000),
+    ),
+    Flag(
+        name="titles",
+        metavar="ON|OFF",
+        default="on",
+        help="on: a session that nobody named gets a title from the model after its first answer",
+        parse=_switch,
     ),
     Flag(
         name="grace-seconds",

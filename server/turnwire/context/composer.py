@@ -1,27 +1,37 @@
-"""The Composer: canonical history becomes model input (C1, C3).
+"""The Composer: canonical history becomes model input, and what is too long for it a summary (C1-C3).
 
-It reads committed Messages and changes nothing. What a Message of a newer writer holds that is not known here is left
-out of the model's input, and stays in history.
+It reads committed Messages and changes none; all that it writes is summaries, which can be made again. How one Message
+is translated is `translate`, how the part to summarise is chosen and told is `compaction`.
 """
 
-from collections.abc import Mapping
-from itertools import groupby
-from typing import Any
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from turnwire.context.compaction import Ask, Compacted, Place, boundary, summarise
+from turnwire.context.sizes import BYTES_PER_TOKEN, bytes_of
 from turnwire.context.tags import tagged
-from turnwire.models.base import (
-    Content,
-    FileContent,
-    ModelMessage,
-    ReasoningContent,
-    TextContent,
-    ToolCallContent,
-    ToolResultContent,
-)
-from turnwire.store.base import MAX_PAGE, Store, StoredMessage
+from turnwire.context.transcript import lines_of
+from turnwire.context.translate import Rules, Unit, notice, units_of
+from turnwire.models.base import ModelMessage, TextContent
+from turnwire.store.base import MAX_PAGE, StoredMessage
+from turnwire.store.context import ContextStore, Summary
+
+WINDOW_TOKENS: Final = 128_000
+"""How many tokens a model reads at most, when nobody says."""
+
+COMPACT_SHARE: Final = 0.8
+"""How full the window is before the history is compacted."""
+
+_VALUE_SHARE: Final = 1 / 8
+_PIECE_SHARE: Final = 1 / 2
+_SUMMARY_SHARE: Final = 1 / 16
+"""How much of the window one tool's output, one piece of transcript and a summary may take."""
+
+_LEFT_OUT: Final = "Earlier messages of this conversation are left out here."
 
 
 class HistoryBounds(Struct, kw_only=True, frozen=True):
@@ -29,102 +39,172 @@ class HistoryBounds(Struct, kw_only=True, frozen=True):
 
     session_id: str
     through_sequence: int
-    exclude_turns: frozenset[str]
+    exclude_turns: frozenset[str] = frozenset()
+    turn_id: str | None = None
+    """The running Turn, for which the call is made."""
+    turn_sequence: int = 1
+    """Where the running Turn's first Message stands."""
+
+
+class _Entry(Struct, frozen=True):
+    sequence: int
+    turn_id: str | None
+    unit: Unit
 
 
 class Composer:
-    """Makes model input from a Session's history, newest first up to a size, in the order of `sequence`."""
+    """Makes model input from a Session's history, and keeps it within the model's window.
 
-    def __init__(self, store: Store, *, history_characters: int = 200_000) -> None:
-        self._store = store
-        self._history_characters = history_characters
+    `window_tokens` is what the model reads at most. Where providers do not count tokens they are estimated.
+    """
+
+    def __init__(
+        self, context: ContextStore, *, window_tokens: int = WINDOW_TOKENS, compact_share: float = COMPACT_SHARE
+    ) -> None:
+        self._context = context
+        self._window_bytes = window_tokens * BYTES_PER_TOKEN
+        self._due_tokens = int(window_tokens * compact_share)
+        self._value_characters = int(self._window_bytes * _VALUE_SHARE)
+
+    # ---------------------------------------------------------------------------------------------------- composing
 
     async def compose(self, bounds: HistoryBounds) -> tuple[ModelMessage, ...]:
-        """The model's input. The newest Message is always in it, whatever its size.
+        """The model's input: the summary of the oldest part, if there is one, then the Messages after it.
+
+        A Turn's Messages stand together, Turns in the order of their prompts, the running one last. When the window is
+        full the oldest are left out, but never the newest, nor what the user said in the running Turn. No call is
+        without its result, nor a result without its call.
 
         Raises StoreUnavailable, NotFound.
         """
-        newest_first: list[ModelMessage] = []
-        room = self._history_characters
+        summary = await self._context.summary(bounds.session_id)
+        told = [] if summary is None else [_told(summary)]
+        room = self._window_bytes - sum(map(bytes_of, told))
+        entries, full = await self._newest(bounds, 0 if summary is None else summary.through_sequence, room)
+        entries.sort(key=_order(entries, bounds.turn_id))
+        units = [*told, *([notice(_LEFT_OUT)] if full else []), *(entry.unit for entry in entries)]
+        return tuple(message for unit in units for message in unit)
+
+    async def _newest(self, bounds: HistoryBounds, after: int, room: int) -> tuple[list[_Entry], bool]:
+        """What fits of the Messages after `after`, ascending, and whether something did not."""
+        newest_first: list[_Entry] = []
+        full = False
         before = bounds.through_sequence + 1
-        while True:
-            page = await self._store.page(
-                bounds.session_id, before_sequence=before, limit=MAX_PAGE, include_internal=True
+        while before > after + 1 and not (full and before <= bounds.turn_sequence):
+            items = await self._page(bounds.session_id, before, after)
+            for item in reversed(items):
+                message = _plain(item)
+                turn_id = message.get("turn_id")
+                if turn_id in bounds.exclude_turns:
+                    continue
+                pinned = message["role"] == "user" and turn_id is not None and turn_id == bounds.turn_id
+                for unit in reversed(units_of(message, self._rules(bounds.turn_id))):
+                    room -= bytes_of(unit)
+                    full = full or (room < 0 and bool(newest_first))
+                    if pinned or not full:
+                        newest_first.append(_Entry(item.sequence, turn_id, unit))
+            before = items[0].sequence
+            if full and bounds.turn_id is None:
+                break
+        return newest_first[::-1], full
+
+    def _rules(self, running_turn: str | None) -> Rules:
+        return Rules(running_turn=running_turn, value_characters=self._value_characters)
+
+    async def _page(self, session_id: str, before: int, after: int) -> tuple[StoredMessage, ...]:
+        """The newest Messages below `before` and above `after`, at least one: sequences have no holes (M5)."""
+        page = await self._context.page(
+            session_id, before_sequence=before, limit=min(MAX_PAGE, before - 1 - after), include_internal=True
+        )
+        return page.items
+
+    # --------------------------------------------------------------------------------------------------- compacting
+
+    def is_due(self, input_tokens: int) -> bool:
+        """Whether a model call that read this many tokens was so long that the history is to be compacted."""
+        return input_tokens > self._due_tokens
+
+    async def advance_context(
+        self, bounds: HistoryBounds, ask: Ask, *, now: int, input_tokens: int | None = None, force: bool = False
+    ) -> Compacted | None:
+        """Summarises the oldest part of the history, when the last call was too long for more, or when forced (C2).
+
+        `ask` puts a request to a model, in the background. None when nothing is to be done or nothing can be: what
+        belongs to an open Turn is never summarised. History is as it was before, byte for byte.
+
+        Raises ModelError when no summary could be made, and StoreUnavailable, NotFound; then nothing has changed.
+        """
+        if not force and (input_tokens is None or not self.is_due(input_tokens)):
+            return None
+        summary = await self._context.summary(bounds.session_id)
+        after = 0 if summary is None else summary.through_sequence
+        places = await self._places(bounds, after)
+        open_turns = bounds.exclude_turns | ({bounds.turn_id} if bounds.turn_id is not None else set())
+        through = boundary(places, open_turns, self._window_bytes)
+        if through is None:
+            return None
+        async with aclosing(self._transcript(bounds.session_id, after, through)) as texts:
+            text, requests = await summarise(
+                None if summary is None else summary.text,
+                texts,
+                ask,
+                piece_bytes=int(self._window_bytes * _PIECE_SHARE),
+                summary_characters=int(self._window_bytes * _SUMMARY_SHARE),
             )
-            for item in reversed(page.items):
-                messages = _model_messages(item, bounds.exclude_turns)
-                room -= sum(size_of(message) for message in messages)
-                if room < 0 and newest_first:
-                    return tuple(reversed(newest_first))
-                newest_first.extend(reversed(messages))
-            if not page.has_more or not page.items:
-                return tuple(reversed(newest_first))
-            before = page.items[0].sequence
+        await self._context.save_summary(
+            Summary(session_id=bounds.session_id, through_sequence=through, text=text, created_at=now)
+        )
+        return Compacted(through_sequence=through, messages=through - after, requests=requests)
+
+    async def _places(self, bounds: HistoryBounds, after: int) -> list[Place]:
+        newest_first: list[Place] = []
+        before = bounds.through_sequence + 1
+        while before > after + 1:
+            items = await self._page(bounds.session_id, before, after)
+            for item in reversed(items):
+                message = _plain(item)
+                size = sum(map(bytes_of, units_of(message, self._rules(None))))
+                newest_first.append(Place(item.sequence, message.get("turn_id"), size))
+            before = items[0].sequence
+        return newest_first[::-1]
+
+    async def _transcript(self, session_id: str, after: int, through: int) -> AsyncGenerator[str]:
+        """The Messages of a range as text, oldest first; a page of them is in memory at a time."""
+        while after < through:
+            end = min(after + MAX_PAGE, through)
+            newest_first: list[StoredMessage] = []
+            while end - len(newest_first) > after:
+                items = await self._page(session_id, end + 1 - len(newest_first), after)
+                newest_first.extend(reversed(items))
+            for item in reversed(newest_first):
+                for unit in units_of(_plain(item), self._rules(None)):
+                    for line in lines_of(unit):
+                        yield line
+            after = end
 
 
-def size_of(message: ModelMessage) -> int:
-    """How many characters the model has to read."""
-    return sum(
-        len(part.text)
-        if isinstance(part, TextContent | ReasoningContent)
-        else len(part.input_json)
-        if isinstance(part, ToolCallContent)
-        else len(part.output)
-        if isinstance(part, ToolResultContent)
-        else len(part.url)
-        for part in message.content
-    )
+def _told(summary: Summary) -> Unit:
+    return (ModelMessage("user", (TextContent(tagged("summary", summary.text)),)),)
 
 
-def _model_messages(stored: StoredMessage, exclude_turns: frozenset[str]) -> list[ModelMessage]:
-    """One Message of history as the model reads it: an Agent's Steps are told apart, each with its tool results."""
+def _order(entries: Iterable[_Entry], running_turn: str | None) -> Any:
+    """A key that keeps each Turn together, at the place of its first Message, and the running one at the end.
+
+    A prompt that had to wait stands in history amid the answer to the one before.
+    """
+    first: dict[str, int] = {}
+    for entry in entries:
+        if entry.turn_id is not None:
+            first.setdefault(entry.turn_id, entry.sequence)
+
+    def key(entry: _Entry) -> tuple[bool, int]:
+        if entry.turn_id is None:
+            return (False, entry.sequence)
+        return (entry.turn_id == running_turn, first[entry.turn_id])
+
+    return key
+
+
+def _plain(stored: StoredMessage) -> dict[str, Any]:
     message: dict[str, Any] = msgspec.json.decode(stored.json.text)
-    if message.get("turn_id") in exclude_turns:
-        return []
-    if message["role"] == "user":
-        content = tuple(piece for part in message["parts"] if (piece := _user_content(part)) is not None)
-        return [ModelMessage("user", content)] if content else []
-    messages: list[ModelMessage] = []
-    for _, parts in groupby(message["parts"], key=lambda part: part.get("step_id")):
-        messages.extend(_step(list(parts)))
-    return messages
-
-
-def _step(parts: list[dict[str, Any]]) -> list[ModelMessage]:
-    said = tuple(piece for part in parts if (piece := _agent_content(part)) is not None)
-    results = tuple(_result(part) for part in parts if part["type"] == "tool")
-    messages = [ModelMessage("assistant", said)] if said else []
-    return [*messages, ModelMessage("tool", results)] if results else messages
-
-
-def _user_content(part: Mapping[str, Any]) -> Content | None:
-    match part["type"]:
-        case "text":
-            return TextContent(part["text"]) if part["text"] else None
-        case "context":
-            return TextContent(tagged(part["tag"], part["context"]))
-        case "file":
-            return FileContent(part["url"], part["media_type"], part.get("filename"))
-        case "data":
-            return TextContent(tagged("data", msgspec.json.encode(part["data"]).decode()))
-        case _:
-            return None
-
-
-def _agent_content(part: Mapping[str, Any]) -> Content | None:
-    match part["type"]:
-        case "text":
-            return TextContent(part["text"]) if part["text"] else None
-        case "reasoning":
-            return ReasoningContent(part["text"]) if part["text"] else None
-        case "tool":
-            input_json = msgspec.json.encode(part.get("input", {})).decode()
-            return ToolCallContent(part["tool_call_id"], part["tool_name"], input_json)
-        case _:
-            return None
-
-
-def _result(part: Mapping[str, Any]) -> ToolResultContent:
-    failed = part["state"] != "completed"
-    output = part.get("error", "the call did not finish") if failed else msgspec.json.encode(part["output"]).decode()
-    return ToolResultContent(part["tool_call_id"], part["tool_name"], output, failed=failed)
+    return message

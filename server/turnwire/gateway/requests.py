@@ -74,6 +74,10 @@ class Sessions(Protocol):
         principal: str,
     ) -> frames.InteractionAnswer: ...
 
+    async def fork(
+        self, session_id: str, *, through_message_id: str | None = None, new_session_id: str | None = None
+    ) -> Session: ...
+
     async def archive(self, session_id: str) -> None: ...
 
     async def delete(self, session_id: str) -> None: ...
@@ -150,6 +154,13 @@ class Performer:
                     request.session_id, title=optional(request.title), config=optional(request.config)
                 )
                 return frames.SessionResult(updated)
+            case frames.SessionFork():
+                forked = await sessions.fork(
+                    request.session_id,
+                    through_message_id=optional(request.through_message_id),
+                    new_session_id=optional(request.new_session_id),
+                )
+                return frames.SessionResult(forked)
             case frames.SessionList():
                 return await sessions.list(
                     before=optional(request.before),

@@ -122,13 +122,17 @@ class ToolSpec(Struct, frozen=True):
 
 
 class ModelRequest(Struct, kw_only=True, frozen=True):
-    """One model call. `attempt` counts from 1 within a Step; `key` is stable over the attempts of one Step."""
+    """One model call. `attempt` counts from 1 within a Step; `key` is stable over the attempts of one Step.
+
+    `kind` says what the answer is for: a Turn, or the Session's title or a summary, which no user waits for.
+    """
 
     model: str | None
     messages: tuple[ModelMessage, ...]
     key: str
     attempt: int = 1
     tools: tuple[ToolSpec, ...] = ()
+    kind: Literal["turn", "title", "compaction"] = "turn"
 
 
 # ------------------------------------------------------------------------------------------------------------ events

@@ -8,6 +8,8 @@ A command that calls tools ends the Step. The next call finds the results in its
 it counts them, and goes on after the last command whose results are all there (or within it, for one of many Steps).
 Where no command is left, it says a sentence about the results.
 
+Titles and summaries are made of the first words that the user said in the conversation that they are asked for.
+
 What each command does stands in `scripted_commands` and `scripted_tools`. Exact timelines and broken streams for tests
 are `timeline`.
 """
@@ -20,7 +22,7 @@ from turnwire.models.base import ModelEvent, ModelRequest, TextContent, ToolResu
 from turnwire.models.scripted_commands import COMMANDS
 from turnwire.models.scripted_parameters import BadArguments
 from turnwire.models.scripted_speech import Cut, Move, Pause, Speech
-from turnwire.models.scripted_texts import about_results, greeting
+from turnwire.models.scripted_texts import about_results, greeting, summary_of, title_of
 
 NAME_CHARACTERS = 32
 """How much of an unknown command's name is repeated to the user."""
@@ -53,6 +55,11 @@ class ScriptedProvider:
 
 def play(request: ModelRequest) -> Iterator[Move]:
     """All moves of one answer, without a clock. Raises ModelError where a command says so."""
+    if request.kind != "turn":
+        speech = Speech(request)
+        yield from speech.say([about_conversation(request)], 0)
+        yield speech.end()
+        return
     prompt = newest_prompt(request)
     commands = [line for line in prompt if line.startswith("/")]
     results = newest_results(request)
@@ -76,6 +83,12 @@ def newest_prompt(request: ModelRequest) -> list[str]:
             texts = [part.text for part in message.content if isinstance(part, TextContent)]
             return [line.strip() for text in texts for line in text.split("\n")]
     return []
+
+
+def about_conversation(request: ModelRequest) -> str:
+    """The title or the summary that is asked for, made of what the user said in the conversation that is told."""
+    told = "\n".join(newest_prompt(request))
+    return title_of(told) if request.kind == "title" else summary_of(told)
 
 
 def newest_results(request: ModelRequest) -> list[ToolResultContent]:

@@ -12,6 +12,12 @@ QUOTED_CHARACTERS: Final = 40
 RESULTS_NAMED: Final = 3
 """How many results of tools are repeated."""
 
+TITLE_WORDS: Final = 6
+"""How many words a title has at most."""
+
+_USER_LINE: Final = re.compile(r"(?:^|>)User: (.*)", re.MULTILINE)
+"""What the user said, at the beginning of a transcript or of a line in it."""
+
 _WORDS: Final = re.compile(r"\s*\S+[ \n]*|\s+")
 _FILLER: Final = "The quick brown fox jumps over the lazy dog, then takes a nap. \n"
 
@@ -122,3 +128,19 @@ def _quoted(text: str) -> str:
     """Text as one line that fits between backticks."""
     line = " ".join(clean_text(text[: 2 * QUOTED_CHARACTERS]).replace("`", "'").split())
     return line if len(line) <= QUOTED_CHARACTERS else line[:QUOTED_CHARACTERS] + "…"
+
+
+def title_of(told: str) -> str:
+    """The first words of the first thing that the user said in a transcript."""
+    said = _USER_LINE.search(told)
+    words = said.group(1).strip("/ ").split() if said else []
+    return clean_text(" ".join(words[:TITLE_WORDS])).capitalize() or "A conversation"
+
+
+def summary_of(told: str) -> str:
+    """How often the user spoke in a transcript, and the first and last words."""
+    said = [clean_text(line)[:QUOTED_CHARACTERS].strip() for line in _USER_LINE.findall(told)]
+    if not said:
+        return "The user said nothing so far."
+    times = "once" if len(said) == 1 else f"{len(said)} times"
+    return f"The user spoke {times}, from `{said[0]}` to `{said[-1]}`."

@@ -6,11 +6,11 @@ finish is `loop`.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from turnwire.context.composer import HistoryBounds
 from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, StepEnd
 from turnwire.sessions.growing import Growing, GrowingText, GrowingTool, json_bytes
 from turnwire.sessions.model_calls import run_call
@@ -45,12 +45,8 @@ class Answer:
         """Starts the first attempt at the Turn's next Step, on the history as it is stored now."""
         turn.steps += 1
         turn.joined = False
-        history = HistoryBounds(
-            session_id=self._session.session_id,
-            through_sequence=self._session.record.message_count,
-            exclude_turns=frozenset(queued.turn_id for queued in self._loop.queue),
-        )
-        self._start_call(turn, ModelCall(Step(self._env.new_id("step"), 1), history, delay_ms=0))
+        self._session.compaction.start_if_due()
+        self._start_call(turn, ModelCall(Step(self._env.new_id("step"), 1), self._loop.bounds(), delay_ms=0))
 
     def _start_call(self, turn: Turn, call: ModelCall) -> None:
         turn.call = call
@@ -72,9 +68,7 @@ class Answer:
             except ModelError as error:
                 await self._fail_step(turn, call, error)
         except StoreUnavailable as error:
-            await self._loop.close_turn(
-                turn, "failed", TurnError("unavailable", f"the answer cannot be stored: {error}")
-            )
+            await self._loop.close_turn(turn, "failed", _unstorable(error))
 
     async def _apply(self, turn: Turn, call: ModelCall, event: object) -> None:
         """Raises ModelError when the call has failed, StoreUnavailable."""
@@ -95,7 +89,7 @@ class Answer:
             case StepEnd():
                 step.finish(event)
             case CallEnded(error=None):
-                await self._end_step(turn, step)
+                await self._end_step(turn, call)
             case CallEnded(error=ModelError() as error):
                 raise error
             case _:
@@ -216,8 +210,10 @@ class Answer:
             )
         )
 
-    async def _end_step(self, turn: Turn, step: Step) -> None:
+    async def _end_step(self, turn: Turn, call: ModelCall) -> None:
         """The model has said all of this Step: it is stored as a whole, and its tools start (S2, S3)."""
+        step = call.step
+        self._session.compaction.reported(step.input_tokens or call.input_tokens)
         turn.call = None
         if not step.calls_tools:
             await self._loop.step_done(turn)
@@ -236,7 +232,41 @@ class Answer:
         """Says what failed, then tries again or fails the Turn (T5, T6, S8)."""
         call.scope.cancel()
         turn.call = None
+        if error.code == "context_length" and not call.compacted and not call.step.rolled_over:
+            self._session.compaction.require(partial(self._compacted, turn, call, error))
+            return
         delay = None if call.step.rolled_over else self._env.retry.delay_ms(call.step.attempt, error, self._env.random)
+        self._warn(turn, call, error, delay)
+        if delay is not None:
+            await self._roll_back(call.step)
+            self._try_again(turn, call, delay)
+            return
+        if error.code == "malformed_stream":
+            await self._roll_back(call.step)
+        await self._loop.close_turn(turn, "failed", TurnError(error.code, error.message))
+
+    async def _compacted(self, turn: Turn, call: ModelCall, error: ModelError, shorter: bool) -> None:
+        """The history was too long for the Step: it is tried once more with a shorter one, or fails (C2)."""
+        if self._loop.active is not turn or turn.closing is not None:
+            return
+        self._warn(turn, call, error, 0 if shorter else None)
+        failure = TurnError(error.code, error.message)
+        if shorter:
+            try:
+                await self._roll_back(call.step)
+            except StoreUnavailable as fault:
+                failure = _unstorable(fault)
+            else:
+                call.compacted = True
+                self._try_again(turn, call, 0)
+                return
+        await self._loop.close_turn(turn, "failed", failure)
+
+    def _try_again(self, turn: Turn, call: ModelCall, delay_ms: int) -> None:
+        step = Step(call.step.step_id, call.step.attempt + 1)
+        self._start_call(turn, ModelCall(step, call.history, delay_ms, compacted=call.compacted))
+
+    def _warn(self, turn: Turn, call: ModelCall, error: ModelError, delay: int | None) -> None:
         session = self._session
         session.publish(
             ModelRequestWarning(
@@ -252,13 +282,6 @@ class Answer:
                 retry_in_ms=UNSET if delay is None else delay,
             )
         )
-        if delay is None:
-            if error.code == "malformed_stream":
-                await self._roll_back(call.step)
-            await self._loop.close_turn(turn, "failed", TurnError(error.code, error.message))
-            return
-        await self._roll_back(call.step)
-        self._start_call(turn, ModelCall(Step(call.step.step_id, call.step.attempt + 1), call.history, delay))
 
     async def _roll_back(self, step: Step) -> None:
         """Takes back what the failed attempt has shown, by a corrective `message` (T6). Raises StoreUnavailable."""
@@ -266,3 +289,7 @@ class Answer:
         if session.projection is None or not session.projection.has_step(step.step_id):
             return
         await session.checkpoint(session.projection.without_step(step.step_id))
+
+
+def _unstorable(error: StoreUnavailable) -> TurnError:
+    return TurnError("unavailable", f"the answer cannot be stored: {error}")

@@ -58,6 +58,8 @@ class Environment(Struct, kw_only=True, frozen=True):
     tools: ToolRegistry = ToolRegistry()
     retry: RetryPolicy = RetryPolicy()
     limits: SessionLimits = SessionLimits()
+    titles: bool = True
+    """Whether a Session without a title is given one by its model."""
     now: Callable[[], int] = now_ms
     """Milliseconds since the epoch."""
     new_id: Callable[[str], str] = lambda prefix: f"{prefix}_{secrets.token_hex(12)}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
+from turnwire.context.composer import HistoryBounds
 from turnwire.sessions.answer import Answer
 from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, receipt_of
 from turnwire.sessions.tool_calls import ToolCalls
@@ -69,6 +70,17 @@ class TurnLoop:
         turns = [self.active, *self.queue] if self.active else [*self.queue]
         return next((turn for turn in turns if turn.turn_id == turn_id), None)
 
+    def bounds(self) -> HistoryBounds:
+        """The history as it is stored now, without what waits."""
+        active = self.active
+        return HistoryBounds(
+            session_id=self._session.session_id,
+            through_sequence=self._session.record.message_count,
+            exclude_turns=frozenset(queued.turn_id for queued in self.queue),
+            turn_id=None if active is None else active.turn_id,
+            turn_sequence=1 if active is None else active.sequence,
+        )
+
     # ------------------------------------------------------------------------------------------------------- prompts
 
     async def prompt(self, prompt: Prompt, options: PromptOptions) -> frames.Receipt:
@@ -122,7 +134,7 @@ class TurnLoop:
             started_at=message.created_at if starts else None,
         )
         await session.commit([SaveTurn(record), *stored])
-        turn = Turn(record, message.message_id)
+        turn = Turn(record, message.message_id, message.sequence)
         if starts:
             self.active = turn
             session.publish(self._start_of(turn))
@@ -259,6 +271,9 @@ class TurnLoop:
             self._session.publish_message(closed)
         self._publish_changes(turn)
         self._announce(turn, status, error)
+        if status == "completed":
+            self._session.titles.exchanged()
+        self._session.compaction.start_if_due()
 
     def _announce(self, turn: Turn, status: TurnStatus, error: TurnError | None) -> None:
         turn.result = TurnResult(turn.turn_id, status, error)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 from msgspec import UNSET
 
+from turnwire.context.sizes import estimated_tokens
 from turnwire.models.base import ModelError, ModelRequest
 from turnwire.models.timeouts import with_timeouts
 from turnwire.sessions.turns import CallEnded, ModelCall
@@ -41,9 +42,11 @@ async def run_call(session: "Session", call: ModelCall) -> None:
 async def _feed_events(session: "Session", call: ModelCall) -> None:
     env = session.env
     model = session.record.config.model
+    messages = await env.composer.compose(call.history)
+    call.input_tokens = estimated_tokens(messages)
     request = ModelRequest(
         model=None if model is UNSET else model,
-        messages=await env.composer.compose(call.history),
+        messages=messages,
         key=call.step.step_id,
         attempt=call.step.attempt,
         tools=env.tools.specs(),

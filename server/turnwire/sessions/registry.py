@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from turnwire.sessions.channel import Watcher
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults
+from turnwire.sessions.forks import fork
 from turnwire.sessions.handles import SessionHandle
 from turnwire.sessions.prompts import Prompt, PromptOptions, check_input, digest_of
 from turnwire.sessions.session import Session
@@ -254,6 +255,19 @@ class Registry:
         """Changes title or config; stored with the Actions that record it, before everyone hears of it (M9, A3)."""
         session = await self._open(session_id)
         return await session.do(lambda: session.update(title=title, config=_changed(session.record.config, config)))
+
+    async def fork(
+        self, session_id: str, *, through_message_id: str | None = None, new_session_id: str | None = None
+    ) -> messages.Session:
+        """A new Session with copies of this one's Messages, the first through `through_message_id`, or all (M5).
+
+        Nothing that is still being written is copied, nor what stands behind it. Title and config are the other's.
+
+        Raises RequestError `not_found` for an unknown Message, `conflict` when it, or one before it, is still being
+        written, or the new id is taken.
+        """
+        record = await fork(self._env, session_id, through_message_id=through_message_id, new_session_id=new_session_id)
+        return self._frame(record)
 
     async def archive(self, session_id: str) -> None:
         """Takes the Session out of the ordinary listing; it can still be read and talked to. Idempotent."""

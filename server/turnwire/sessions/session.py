@@ -17,6 +17,7 @@ from msgspec import structs
 
 from turnwire.sessions.actions import action, record
 from turnwire.sessions.channel import Audience, Channel, SnapshotFrames, Watcher
+from turnwire.sessions.compaction import Compaction
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults
 from turnwire.sessions.interactions import Interactions
@@ -24,6 +25,7 @@ from turnwire.sessions.loop import TurnLoop
 from turnwire.sessions.mailbox import Chore, Job, Mailbox
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.snapshots import page_frame, session_frame, snapshot_frames
+from turnwire.sessions.titles import Titles
 from turnwire.store.base import (
     MAX_PAGE,
     Operation,
@@ -56,6 +58,8 @@ class Session:
         self.projection: Projection | None = None
         self.loop = TurnLoop(self)
         self.interactions = Interactions(self)
+        self.compaction = Compaction(self)
+        self.titles = Titles(self)
         self.nursery: trio.Nursery
         self.pins = 0
         """How many holders in this process want the Session to stay in memory."""
@@ -114,9 +118,9 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job, none under way."""
+        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job, and no model in the background."""
         needed = self.loop.busy or self.channel.watched or self.pins or self._working
-        return not needed and self.mailbox.empty
+        return not (needed or self.compaction.running or self.titles.running) and self.mailbox.empty
 
     # ------------------------------------------------------------------------------------- commit, then tell everyone
 

@@ -81,8 +81,10 @@ class Step:
         self._end = event
 
     @property
-    def end_event(self) -> StepEnd | None:
-        return self._end
+    def input_tokens(self) -> int | None:
+        """About what the next Step will read: what the provider says that this one has read and said, if it does."""
+        usage = None if self._end is None else self._end.usage
+        return None if usage is None else usage.input_tokens + usage.output_tokens
 
     def roll_over(self) -> None:
         """The Message with the current Parts was closed; the next text of a block begins a new Part."""

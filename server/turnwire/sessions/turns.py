@@ -22,10 +22,12 @@ class TurnResult(Struct, frozen=True):
 class Turn:
     """A Turn that has not finished: queued while `started_at` is None, else running."""
 
-    def __init__(self, record: TurnRecord, message_id: str) -> None:
+    def __init__(self, record: TurnRecord, message_id: str, sequence: int) -> None:
         self.record = record
         self.turn_id = record.turn_id
         self.message_id = message_id
+        self.sequence = sequence
+        """Where the prompt stands in history."""
         self.call: ModelCall | None = None
         self.closing: tuple[TurnStatus, TurnError | None] | None = None
         """How the Turn is to end, while the store cannot write its end."""
@@ -42,10 +44,14 @@ class Turn:
 class ModelCall:
     """One attempt at one Step: the task that iterates the provider, and what came of it so far."""
 
-    def __init__(self, step: Step, history: HistoryBounds, delay_ms: int) -> None:
+    def __init__(self, step: Step, history: HistoryBounds, delay_ms: int, *, compacted: bool = False) -> None:
         self.step = step
         self.history = history
         self.delay_ms = delay_ms
+        self.compacted = compacted
+        """Whether the history was compacted for this Step, because it was too long for the model."""
+        self.input_tokens = 0
+        """An estimate of what the model reads."""
         self.scope = trio.CancelScope()
 
 

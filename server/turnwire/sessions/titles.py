@@ -1,0 +1,57 @@
+"""Titles: a Session that nobody named gets a name after its first completed exchange (L3).
+
+Asked for in the background, once in the life of a Session in memory. No Action records it, and a failure leaves
+nothing but its warnings (T5).
+"""
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from turnwire.context.composer import HistoryBounds
+from turnwire.context.titles import clean_title, title_request
+from turnwire.models.base import ModelError
+from turnwire.sessions.background import ask
+from turnwire.sessions.mailbox import Chore
+from turnwire.store.base import NotFound, StoreUnavailable
+
+if TYPE_CHECKING:
+    from turnwire.sessions.session import Session
+
+_log = logging.getLogger(__name__)
+
+
+class Titles:
+    """The title of one Session; a part of the Session, in its task."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._asked = False
+        self.running = False
+
+    def exchanged(self) -> None:
+        """A Turn was completed: the user has said something, and got an answer."""
+        session = self._session
+        if session.env.titles and session.record.title is None and not self._asked:
+            self._asked = self.running = True
+            session.nursery.start_soon(self._run, session.loop.bounds())
+
+    async def _run(self, bounds: HistoryBounds) -> None:
+        title: str | None = None
+        try:
+            messages = await self._session.env.composer.compose(bounds)
+            title = clean_title(await ask(self._session, "title", title_request(messages)))
+        except ModelError as error:
+            _log.info("session %s got no title: %s", self._session.session_id, error)
+        except (StoreUnavailable, NotFound) as error:
+            _log.error("session %s got no title: %s", self._session.session_id, error)
+        self._session.mailbox.post(Chore(partial(self._ended, title)))
+
+    async def _ended(self, title: str | None) -> None:
+        self.running = False
+        if title is None or self._session.record.title is not None:
+            return  # somebody was faster
+        try:
+            await self._session.set_title(title)
+        except StoreUnavailable as error:
+            _log.error("the title of session %s cannot be stored: %s", self._session.session_id, error)
