@@ -1,7 +1,7 @@
 """Sessions on a memory store, a model that plays timelines, a virtual clock and seeded chance."""
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -12,7 +12,16 @@ import trio
 from msgspec import structs
 
 from turnwire.context.composer import Composer
-from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, ModelEvent, ModelProvider, StepEnd
+from turnwire.models.base import (
+    BlockDelta,
+    BlockEnd,
+    BlockStart,
+    ModelError,
+    ModelEvent,
+    ModelProvider,
+    ModelRequest,
+    StepEnd,
+)
 from turnwire.models.timeline import Timeline, TimelineProvider
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire.sessions.environment import Environment, SessionLimits
@@ -104,6 +113,30 @@ class ViewWatcher:
         ]
 
 
+class Kinds:
+    """Plays a timeline for each call, taken from the queue of its kind of request."""
+
+    name = "kinds"
+
+    def __init__(
+        self, *turns: Timeline, compaction: tuple[Timeline, ...] = (), title: tuple[Timeline, ...] = ()
+    ) -> None:
+        self.by_kind = {
+            "turn": TimelineProvider(*turns),
+            "compaction": TimelineProvider(*compaction),
+            "title": TimelineProvider(*title),
+        }
+
+    def requests(self, kind: str) -> list[ModelRequest]:
+        return self.by_kind[kind].requests
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, Any]:
+        return self.by_kind[request.kind].stream(request)
+
+    async def aclose(self) -> None:
+        """Nothing is kept."""
+
+
 class World:
     """One registry on one store, as tests see it."""
 
@@ -128,6 +161,20 @@ class World:
         """The newest Messages as SQLite (or its like) holds them."""
         page = await self.store.page(session_id, before_sequence=None, limit=200, include_internal=include_internal)
         return [msgspec.json.decode(item.json.text) for item in page.items]
+
+
+async def exchange(world: World, text: str) -> str:
+    """One prompt and its answer in Session s1; gives the Turn's status."""
+    async with world.registry.open("s1") as session:
+        return (await (await session.prompt(text)).finished()).status
+
+
+def model_warnings(watcher: ViewWatcher) -> list[Map]:
+    """What the warnings of failed model calls say."""
+    return [
+        {key: frame.get(key) for key in ("request_kind", "turn_id", "code", "attempt", "will_retry")}
+        for frame in watcher.mutations("warning")
+    ]
 
 
 _runs = count(1)

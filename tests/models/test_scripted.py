@@ -2,7 +2,7 @@
 
 import unicodedata
 from contextlib import aclosing
-from typing import get_args
+from typing import Literal, get_args
 
 import pytest
 import trio
@@ -253,3 +253,28 @@ def test_L4_words_join_to_the_text(text: str) -> None:
 
 def _events(request: ModelRequest) -> list[tuple[float, BlockStart | BlockDelta | BlockEnd | StepEnd]]:
     return [(0.0, move) for move in play(request) if isinstance(move, BlockStart | BlockDelta | BlockEnd | StepEnd)]
+
+
+@pytest.mark.parametrize(
+    ("told", "title"),
+    [
+        ("<conversation>User: plan a trip to Rome in May please\nAssistant: yes\nUser: no", "Plan a trip to rome in"),
+        ("<conversation>User: /stream 20\n", "Stream 20"),
+        ("<conversation>Assistant: hm\n", "A conversation"),
+        ("User: \ud800", "\ufffd"),
+    ],
+)
+def test_L3_a_title_is_made_of_the_first_words(told: str, title: str, texts_of: TextsOf) -> None:
+    assert texts_of(_events(_about("title", told))) == [("text", title)]
+
+
+def test_C2_a_summary_is_made_of_the_first_and_last_words(texts_of: TextsOf) -> None:
+    told = "<transcript>User: a\nAssistant: b\nUser: /fail auth\n</transcript>"
+    (block,) = texts_of(_events(_about("compaction", told)))
+    assert block[1] == "The user spoke 2 times, from `a` to `/fail auth`."
+    assert texts_of(_events(_about("compaction", ""))) == [("text", "The user said nothing so far.")]
+
+
+def _about(kind: Literal["title", "compaction"], told: str) -> ModelRequest:
+    messages = (ModelMessage("user", (TextContent(told), TextContent("And?"))),)
+    return ModelRequest(model=None, messages=messages, key="k", kind=kind)

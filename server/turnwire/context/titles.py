@@ -34,7 +34,7 @@ def clean_title(answer: str) -> str | None:
     """The first line that says something, bare, within TITLE_CHARACTERS and cut at a word; None when there is none."""
     for line in answer.splitlines():
         words = "".join(c if c.isprintable() else " " for c in clean_text(line)).split()
-        title = _LABEL.sub("", " ".join(words)).strip(_WRAPPING).removesuffix(".")
+        title = _LABEL.sub("", " ".join(words)).strip(_WRAPPING).rstrip(_WRAPPING + ".")
         if title:
             return _cut(title)
     return None

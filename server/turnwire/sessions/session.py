@@ -118,7 +118,7 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job, and no model in the background."""
+        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job, no request in the background."""
         needed = self.loop.busy or self.channel.watched or self.pins or self._working
         return not (needed or self.compaction.running or self.titles.running) and self.mailbox.empty
 
