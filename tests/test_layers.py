@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = (
-    {"turnwire.app", "turnwire.cli", "turnwire.__main__", "turnwire.settings"},
+    {"turnwire.app", "turnwire.cli", "turnwire.__main__", "turnwire.settings", "turnwire.conformance"},
     {"turnwire.gateway"},
     {"turnwire.sessions"},
     {"turnwire.context"},

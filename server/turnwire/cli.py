@@ -1,4 +1,4 @@
-"""The command line: `turnwire serve | schema | version`."""
+"""The command line: `turnwire serve | conformance | schema | version`."""
 
 import argparse
 import json
@@ -12,6 +12,7 @@ from typing import NoReturn
 import trio
 
 from turnwire.app import Turnwire
+from turnwire.conformance import command as conformance
 from turnwire.gateway import GatewaySettings
 from turnwire.sessions.environment import now_ms
 from turnwire.settings import FLAGS, SettingError, Settings, settings_from
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     match options.command:
         case "serve":
             sys.exit(_serve(options))
+        case "conformance":
+            sys.exit(conformance.run(options))
         case "schema":
             print(json.dumps(schema(), indent=2, sort_keys=True))
         case "version":
@@ -126,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         serve_parser.add_argument(
             f"--{flag.name}", metavar=flag.metavar, help=f"{flag.help} [{flag.variable}{default}]"
         )
+    conformance.add_parser(commands)
     commands.add_parser("schema", help="print the JSON Schema of the protocol")
     commands.add_parser("version", help="print the version")
     return parser

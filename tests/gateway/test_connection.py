@@ -91,11 +91,13 @@ async def test_W3_hello_comes_first_and_right(
             assert trio.current_time() < 1, "the close is not waited for"
 
 
+@pytest.mark.parametrize("tick_ms", [15_000, 500])
 async def test_W3_without_hello_the_connection_ends_in_ten_seconds(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    tick_ms: int, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Ticks do not count before `hello`: nobody has been pinged yet."""
     with no_traceback(caplog):
-        async with gateway_world() as world, world.client(hello=False) as client:
+        async with gateway_world(GatewaySettings(tick_ms=tick_ms)) as world, world.client(hello=False) as client:
             assert await client.wait_closed() == 4408
             assert trio.current_time() == pytest.approx(10)
 

@@ -33,7 +33,12 @@ DEFINITIONS = {
 
 
 def _sources_of_tests() -> Iterator[Path]:
-    for folder, pattern in (("tests", "*.py"), ("protocol/vector_cases", "*.py"), ("clients/js/test", "*.ts*")):
+    for folder, pattern in (
+        ("tests", "*.py"),
+        ("protocol/vector_cases", "*.py"),
+        ("protocol/vectors/timelines", "*.json"),
+        ("clients/js/test", "*.ts*"),
+    ):
         yield from sorted((ROOT / folder).rglob(pattern))
 
 

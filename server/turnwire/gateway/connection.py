@@ -81,6 +81,8 @@ class Connection:
 
         While a ping waits behind other bytes its silence says nothing: the stream watches over that.
         """
+        if self._principal is None:
+            return  # whoever has not said hello has its own deadline, and is not pinged
         if self.stream.heard:
             self.silent_ticks = 0
         elif self.silent_ticks >= max_silent_ticks:
@@ -90,9 +92,8 @@ class Connection:
         self.stream.heard = False
         if not self.stream.outbox.tick_waits:
             self.silent_ticks += 1
-        if self._principal is not None:
-            self.stream.outbox.add_tick(TICKS[self._format] + PING)
-            self.stream.pump()
+        self.stream.outbox.add_tick(TICKS[self._format] + PING)
+        self.stream.pump()
 
     # ------------------------------------------------------------------------------------------------------- opening
 

@@ -1,0 +1,293 @@
+"""A scripted client on a real WebSocket: what it has received, its views, and the ways in which it can misbehave.
+
+What it does when is the timeline's (`server_run`); what its frames must be like on top, the witness's.
+"""
+
+import socket
+import struct
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Final, Protocol, TypeAlias
+
+import trio
+from websockets.exceptions import ConnectionClosed
+from websockets.trio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+from turnwire.conformance.witness import Broken, Map, Witness
+from turnwire_protocol.codec import Format, decode_map, encode
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
+from turnwire_protocol.view import SessionView
+
+SUBPROTOCOLS: Final[dict[Format, str]] = {"json": SUBPROTOCOL_JSON, "msgpack": SUBPROTOCOL_MSGPACK}
+SLOW_BUFFER_BYTES: Final = 16 * 1024
+"""The system's receive buffer of a client that will stall, so that the server notices soon."""
+
+ABNORMAL: Final = 1006
+"""How a connection ended that saw no close frame."""
+
+Stream: TypeAlias = trio.abc.HalfCloseableStream
+
+
+class Dialer(Protocol):
+    """The way to the server that is under test."""
+
+    @property
+    def url(self) -> str:
+        """The WebSocket's URL."""
+
+    async def open_stream(self, *, slow: bool = False) -> Stream:
+        """A fresh connection, before any HTTP. Raises OSError."""
+
+
+class TcpDialer:
+    """Over the network, to host and port of a `ws://` URL."""
+
+    def __init__(self, url: str, host: str, port: int) -> None:
+        self._url, self._host, self._port = url, host, port
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    async def open_stream(self, *, slow: bool = False) -> Stream:
+        if not slow:
+            return await trio.open_tcp_stream(self._host, self._port)
+        family, kind, protocol, _, address = (
+            await trio.socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        )[0]
+        raw = trio.socket.socket(family, kind, protocol)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLOW_BUFFER_BYTES)
+        await raw.connect(address)
+        return trio.SocketStream(raw)
+
+
+class GatedStream(trio.abc.HalfCloseableStream):
+    """A stream that can stop to read, and end in every way."""
+
+    def __init__(self, inner: Stream) -> None:
+        self._inner = inner
+        self._open = trio.Event()
+        self._open.set()
+
+    def stall(self) -> None:
+        self._open = trio.Event()
+
+    def read_on(self) -> None:
+        self._open.set()
+
+    async def cut(self, how: str) -> None:
+        """`reset` throws away what is under way, `end` is an orderly end of the bytes."""
+        self._open.set()
+        if how == "reset" and isinstance(self._inner, trio.SocketStream):
+            self._inner.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await trio.aclose_forcefully(self._inner)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._inner.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inner.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self._inner.send_eof()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        await self._open.wait()
+        data = await self._inner.receive_some(max_bytes)
+        await self._open.wait()
+        return data
+
+    async def aclose(self) -> None:
+        self._open.set()
+        await self._inner.aclose()
+
+
+class Link:
+    """One connection of a peer, and every frame that came on it."""
+
+    def __init__(self, connection: ClientConnection, stream: GatedStream, format: Format) -> None:
+        self.connection = connection
+        self.stream = stream
+        self.format: Format = format
+        self.witness = Witness()
+        self.frames: list[Map] = []
+        self.cursor = 0
+        """Frames below it have been dealt with by an `expect`."""
+        self.code: int | None = None
+        """How it ended; None while it lives."""
+        self.tick_ms = 0
+
+
+class Peer:
+    """A client by the name that timelines give it. Views and ids live longer than connections."""
+
+    def __init__(self, name: str, nursery: trio.Nursery) -> None:
+        self.name = name
+        self.views: dict[str, SessionView] = {}
+        self.follow = True
+        """Sends `reload` when a view asks for it."""
+        self.named: dict[str, int] = {}
+        """Ids of requests that the timeline has names for."""
+        self._nursery = nursery
+        self._ids = count(1)
+        self._link: Link | None = None
+        self._broken: Broken | None = None
+        self._changed = trio.Event()
+
+    @property
+    def link(self) -> Link:
+        if self._link is None:
+            raise ValueError(f"client {self.name} has never connected")
+        return self._link
+
+    async def open(
+        self, dialer: Dialer, *, format: Format, subprotocols: Iterable[str] | None, headers: dict[str, str], slow: bool
+    ) -> None:
+        """Opens a WebSocket. Raises websockets' InvalidStatus when it is refused, OSError."""
+        stream = GatedStream(await dialer.open_stream(slow=slow))
+        offered = [SUBPROTOCOLS[format]] if subprotocols is None else list(subprotocols)
+        opening = connect(
+            dialer.url,
+            stream=stream,
+            subprotocols=[Subprotocol(name) for name in offered] or None,
+            additional_headers=headers,
+            compression=None,
+            proxy=None,
+            ping_interval=None,
+            max_size=None,
+            max_queue=4,
+            user_agent_header="turnwire-conformance/1",
+        )
+        await self._nursery.start(self._live, opening, stream, format)
+
+    async def _live(
+        self,
+        opening: connect,
+        stream: GatedStream,
+        format: Format,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        try:
+            async with opening as connection:
+                self._link = Link(connection, stream, format)
+                task_status.started()
+                await self._read(self._link)
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    async def aclose(self) -> None:
+        """Leaves without ceremony."""
+        if self._link is not None:
+            await self._link.stream.cut("end")
+
+    # ------------------------------------------------------------------------------------------------------- sending
+
+    async def send(self, frame: Map, name: str | None = None) -> int | None:
+        """Sends a request under a fresh id, unless it has one (null: none at all); gives its id."""
+        frame = {"id": next(self._ids), **frame} if "id" not in frame else dict(frame)
+        if frame["id"] is None:
+            del frame["id"]
+        request_id = frame.get("id")
+        if name is not None and request_id is not None:
+            self.named[name] = request_id
+        if frame.get("op") == "subscribe" and isinstance(frame.get("session_id"), str):
+            self.views.setdefault(frame["session_id"], SessionView(frame["session_id"]))
+        format = self.link.format
+        data = encode(frame, format)
+        await self.send_raw(data.decode() if format == "json" else data)
+        return request_id
+
+    async def send_raw(self, data: str | bytes) -> None:
+        """Sends one WebSocket message. A connection that is gone is seen by whoever waits for an answer."""
+        self.link.witness.sent(_read(data, self.link.format))
+        try:
+            await self.link.connection.send(data)
+        except ConnectionClosed:
+            await trio.lowlevel.checkpoint()
+
+    # ----------------------------------------------------------------------------------------------------- receiving
+
+    async def _read(self, link: Link) -> None:
+        try:
+            while True:
+                self._receive(link, await link.connection.recv())
+        except ConnectionClosed:
+            received = link.connection.protocol.close_rcvd
+            link.code = ABNORMAL if received is None else received.code
+            if link is self._link:
+                for view in self.views.values():
+                    view.disconnected()
+        finally:
+            self._wake()
+
+    def _receive(self, link: Link, data: str | bytes) -> None:
+        try:
+            if isinstance(data, str) != (link.format == "json"):
+                raise Broken("W2", f"a {'text' if isinstance(data, str) else 'binary'} frame in {link.format}")
+            frame = decode_map(data, link.format)
+            link.witness.received(frame, len(data))
+        except RequestError as error:
+            self._blame(Broken("W2", error.message))
+            return
+        except Broken as broken:
+            self._blame(broken)
+            return
+        link.frames.append(frame)
+        if frame["op"] == "welcome":
+            link.tick_ms = frame["tick_ms"]
+        view = self.views.get(frame.get("session_id", ""))
+        if view is not None and view.receive(frame) == "reload" and self.follow:
+            self._nursery.start_soon(self.send, {"op": "reload", "session_id": view.session_id})
+        self._wake()
+
+    def _blame(self, broken: Broken) -> None:
+        self._broken = self._broken or broken
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def until(self, condition: Callable[[], bool], *, gone: bool = False) -> bool:
+        """Waits until the condition holds after a frame; without `gone` also until the connection has ended.
+
+        Says whether it holds. Raises Broken as soon as the server has broken a standing rule.
+        """
+        while True:
+            if self._broken is not None:
+                raise self._broken
+            if condition():
+                return True
+            if self.link.code is not None and not gone:
+                return False
+            await self._changed.wait()
+
+
+def _read(data: str | bytes, format: Format) -> Map:
+    """The request that was sent, as far as it is one."""
+    try:
+        return decode_map(data, format)
+    except RequestError:
+        return {}
+
+
+def answer_to(link: Link, request_id: int) -> Map | None:
+    """The frame that answers the request, if it has come."""
+    return next((frame for frame in link.frames if frame.get("id") == request_id), None)
+
+
+def state_of(view: SessionView) -> Map:
+    """The view's state as one map, as timelines speak of it; what is absent is left out."""
+    names = ("status", "reason", "epoch", "seq", "session", "messages", "turn", "queue", "interactions", "total")
+    state = {name: getattr(view, name) for name in (*names, "has_more", "next_before_sequence")}
+    return {name: value for name, value in state.items() if value is not None}
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,80 @@
+"""A server that the pack starts itself, by a command line with places for port, data file and folder."""
+
+import shlex
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from turnwire.conformance.peer import TcpDialer, free_port
+
+KNOCK_SECONDS: Final = 0.05
+"""How long to wait before knocking again at a port where nobody listens yet."""
+
+
+class ServerEnded(OSError):
+    """The server process ended when it should have listened."""
+
+
+class CommandServer(TcpDialer):
+    """`command` with `{port}`, `{data}` (a file) and `{folder}` (an existing folder) filled in; its output is in a log.
+
+    `needs_folder` says whether the command has a place for a folder.
+    """
+
+    def __init__(self, command: str, home: Path) -> None:
+        port = free_port()
+        super().__init__(f"ws://127.0.0.1:{port}/ws", "127.0.0.1", port)
+        folder = home / "folder"
+        folder.mkdir(parents=True)
+        self.log = home / "server.log"
+        self._port = port
+        values = {"port": str(port), "data": str(home / "data.db"), "folder": str(folder)}
+        self._arguments = [word.format(**values) for word in shlex.split(command)]
+        self._process: trio.Process | None = None
+
+    async def start(self) -> None:
+        """Starts the process, and waits until something listens on its port. Raises ServerEnded, OSError."""
+        with self.log.open("ab") as log:
+            self._process = await trio.lowlevel.open_process(
+                self._arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        while not await self._listens():
+            if self._process.poll() is not None:
+                text = self.log.read_text(errors="replace")[-2000:]
+                raise ServerEnded(f"the server ended with {self._process.returncode}:\n{text}")
+            await trio.sleep(KNOCK_SECONDS)
+
+    async def _listens(self) -> bool:
+        try:
+            stream = await trio.open_tcp_stream("127.0.0.1", self._port)
+        except OSError:
+            return False
+        await stream.aclose()
+        return True
+
+    async def kill(self) -> None:
+        """Ends it at once; it is gone when this returns. Idempotent."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL)
+            with trio.CancelScope(shield=True):
+                await self._process.wait()
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+
+    async def exited(self) -> int:
+        """Waits for its end; its exit code."""
+        assert self._process is not None
+        return await self._process.wait()
+
+
+def has_folder(command: str) -> bool:
+    """The command line has a place for a folder, so the server may have a workspace."""
+    return "{folder}" in command

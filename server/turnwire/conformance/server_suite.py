@@ -1,0 +1,125 @@
+"""All timelines against one server: which can be played, several at a time, each to its verdict."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import trio
+from msgspec import Struct
+
+from turnwire.conformance.peer import Dialer
+from turnwire.conformance.processes import CommandServer
+from turnwire.conformance.server_run import ServerControl, ServerRun
+from turnwire.conformance.verdict import Failure, Verdict
+from turnwire_protocol.timelines import ServerTimeline, ServerTimelines
+
+JOBS: Final = 8
+"""How many timelines are played at a time."""
+
+FreshServer: TypeAlias = Callable[[], AbstractAsyncContextManager[ServerControl]]
+
+
+class ServerUnderTest(Struct, frozen=True, kw_only=True):
+    """How to reach a server. `fresh` starts one of its own for a timeline that kills it; `has` names what it can."""
+
+    dialer: Dialer
+    fresh: FreshServer | None = None
+    has: frozenset[str] = frozenset()
+    token: str | None = None
+
+    def lacks(self, timeline: ServerTimeline) -> str | None:
+        """Why the timeline cannot be played here, or None."""
+        for need in timeline.needs:
+            if need == "control":
+                if self.fresh is None:
+                    return "starts and kills the server: needs --server-command"
+            elif need not in self.has:
+                return f"needs a server with {need}: --has {need}"
+        return None
+
+
+async def play_all(
+    server: ServerUnderTest, files: Iterable[tuple[str, ServerTimelines]], *, jobs: int = JOBS
+) -> list[Verdict]:
+    """Every timeline, in the order of the files."""
+    verdicts: dict[int, Verdict] = {}
+    limit = trio.CapacityLimiter(jobs)
+    numbers = count()
+    async with trio.open_nursery() as nursery:
+        for file, content in files:
+            for timeline in content.timelines:
+                nursery.start_soon(_play_one, server, file, content, timeline, limit, verdicts, next(numbers))
+    return [verdicts[number] for number in sorted(verdicts)]
+
+
+async def _play_one(
+    server: ServerUnderTest,
+    file: str,
+    content: ServerTimelines,
+    timeline: ServerTimeline,
+    limit: trio.CapacityLimiter,
+    verdicts: dict[int, Verdict],
+    number: int,
+) -> None:
+    lack = server.lacks(timeline)
+    if lack is not None:
+        verdicts[number] = Verdict(file=file, name=timeline.name, rules=timeline.rules, outcome="left out", reason=lack)
+        return
+    failure: Failure | None = None
+    async with limit:
+        try:
+            await _play(server, content, timeline)
+        except Failure as failed:
+            failure = failed
+    verdicts[number] = Verdict(
+        file=file,
+        name=timeline.name,
+        rules=timeline.rules,
+        outcome="passed" if failure is None else "failed",
+        reason="" if failure is None else failure.reason,
+        broken="" if failure is None else failure.rule,
+    )
+
+
+async def _play(server: ServerUnderTest, content: ServerTimelines, timeline: ServerTimeline) -> None:
+    """Raises Failure."""
+    failure: Failure | None = None
+    async with _server_for(server, timeline) as (dialer, control), trio.open_nursery() as nursery:
+        run = ServerRun(timeline, dialer, nursery, let=content.let, control=control, token=server.token)
+        try:
+            await run.play()
+        except Failure as failed:
+            failure = failed  # out of the nursery, which would wrap it
+        await run.leave()
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+@asynccontextmanager
+async def _server_for(
+    server: ServerUnderTest, timeline: ServerTimeline
+) -> AsyncIterator[tuple[Dialer, ServerControl | None]]:
+    if "control" not in timeline.needs or server.fresh is None:
+        yield server.dialer, None
+        return
+    async with server.fresh() as control:
+        yield control, control
+
+
+def fresh_servers(command: str, home: Path) -> FreshServer:
+    """Servers by a command line, each with a folder of its own below `home`."""
+    numbers = count(1)
+
+    @asynccontextmanager
+    async def fresh() -> AsyncIterator[ServerControl]:
+        server = CommandServer(command, home / f"server-{next(numbers)}")
+        try:
+            await server.start()
+            yield server
+        finally:
+            await server.kill()
+
+    return fresh

@@ -1,0 +1,52 @@
+"""The timelines themselves: they fit their schema, speak of rules that exist, and cover what they must."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from turnwire.conformance.pack import pack_folder, read_timelines, timeline_files
+from turnwire_protocol.timelines import ServerTimelines, timelines_schema
+
+ROOT = Path(__file__).parents[2]
+SPEC = (ROOT / "protocol" / "SPEC.md").read_text("utf-8")
+RULES = re.findall(r"^- \*\*([A-Z]\d+)\*\* ", SPEC, re.MULTILINE)
+CASES = re.findall(r"^\| ([A-Z]\d+) \| ", SPEC, re.MULTILINE)
+FILES = list(timeline_files(pack_folder()))
+TIMELINES = [timeline for _, file in FILES for timeline in file.timelines]
+
+
+def test_W5_the_pack_is_as_large_as_it_says() -> None:
+    assert len(TIMELINES) >= 60
+    assert len({timeline.name for timeline in TIMELINES}) == len(TIMELINES)
+
+
+@pytest.mark.parametrize("path", sorted(pack_folder().rglob("*.json")), ids=lambda path: path.stem)
+def test_every_file_fits_the_schema(path: Path) -> None:
+    Draft202012Validator(timelines_schema()).validate(json.loads(path.read_text("utf-8")))
+
+
+def test_every_rule_of_the_wire_and_of_subscriptions_has_a_timeline() -> None:
+    named = {rule for timeline in TIMELINES for rule in timeline.rules}
+    assert {rule for rule in RULES if rule[0] in "WL"} - named == set()
+
+
+def test_every_rule_that_a_timeline_names_exists() -> None:
+    assert {rule for timeline in TIMELINES for rule in timeline.rules} - {*RULES, *CASES} == set()
+
+
+def test_timelines_that_control_the_server_say_so() -> None:
+    for _, file in FILES:
+        if isinstance(file, ServerTimelines):
+            for timeline in file.timelines:
+                steps = {type(step).__name__ for step in timeline.steps}
+                assert bool(steps & {"Kill", "Terminate", "Exited", "Start"}) == ("control" in timeline.needs)
+
+
+def test_a_file_with_an_unknown_step_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text('{"under_test":"server","timelines":[{"name":"x","rules":["W1"],"steps":[{"do":"dance"}]}]}')
+    with pytest.raises(ValueError, match=r"wrong\.json.*dance"):
+        read_timelines(path)

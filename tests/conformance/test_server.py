@@ -1,0 +1,71 @@
+"""Our server passes the whole pack, played by the command line as anybody would play it."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from harness import server_process
+
+SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}} --tick-ms 2000 --grace-seconds 0.5"
+PATIENCE_SECONDS = 300
+
+
+def conformance(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and complaints of `turnwire conformance`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "turnwire", "conformance", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def verdicts_of(output: str) -> list[dict[str, Any]]:
+    verdicts: list[dict[str, Any]] = json.loads(output)
+    return verdicts
+
+
+@pytest.mark.slow
+def test_W1_our_server_passes_every_timeline() -> None:
+    code, output, complaints = conformance("--server-command", f"{SERVE} --workspace {{folder}}", "--json")
+    assert complaints == ""
+    assert [
+        verdict["name"] + ": " + verdict["reason"] for verdict in verdicts_of(output) if verdict["outcome"] != "passed"
+    ] == []
+    assert code == 0
+
+
+@pytest.mark.parametrize(("chosen", "reason"), [("A4", "--server-command"), ("P7", "--has workspace")])
+async def test_what_a_running_server_cannot_be_asked_is_left_out_with_the_reason(
+    chosen: str, reason: str, tmp_path: Path
+) -> None:
+    async with server_process(tmp_path / "data.db") as server:
+        arguments = ("--server", server.url, "--only", chosen, "--json")
+        code, output, complaints = await trio.to_thread.run_sync(conformance, *arguments)
+    assert (code, complaints) == (0, "")
+    verdicts = verdicts_of(output)
+    assert Counter(verdict["outcome"] for verdict in verdicts).keys() == {"passed", "left out"}
+    assert all(reason in verdict["reason"] for verdict in verdicts if verdict["outcome"] == "left out")
+
+
+def test_wrong_usage_is_said_in_a_sentence() -> None:
+    for arguments in ((), ("--server", "http://x"), ("--server", "ws://127.0.0.1:9/ws", "--only", "no such timeline")):
+        code, output, complaints = conformance(*arguments)
+        assert (code, output) == (2, "")
+        assert complaints.startswith("turnwire conformance: ")
+        assert "Traceback" not in complaints
+
+
+def test_a_server_that_nobody_finds_fails_and_is_told_so(tmp_path: Path) -> None:
+    code, output, _ = conformance("--server", "ws://127.0.0.1:9/ws", "--only", "hello is answered by a welcome")
+    assert code == 1
+    assert "failed" in output
+    assert "1 failed" in output.splitlines()[-1]
