@@ -49,9 +49,9 @@ async def test_C2_L3_M5_a_long_session_is_named_compacted_and_forked(tmp_path: P
 
     # What was derived is in a table of its own, and a new process goes on with it.
     connection = apsw.Connection(str(data), flags=apsw.SQLITE_OPEN_READONLY)
-    rows = dict(connection.execute("SELECT session_id, text FROM context_summaries").fetchall())
+    rows = {str(row[0]): str(row[1]) for row in connection.execute("SELECT session_id, text FROM context_summaries")}
     connection.close()
-    assert str(rows["s1"]).startswith("The user spoke")
+    assert rows["s1"].startswith("The user spoke")
     assert set(rows) <= {"s1", "f1"}, "a fork takes along what tells of its own part only"
     async with server_process(data) as server, wire_client(server.url) as client:
         await client.subscribe("s1")
