@@ -3,24 +3,36 @@
 import { createInterface } from "node:readline";
 import { createRequire } from "node:module";
 
-const [executablePath, packageJson] = process.argv.slice(2);
+const [packageJson, role, where] = process.argv.slice(2);
 const { chromium } = createRequire(packageJson)("playwright-core");
+
+// `serve PATH` runs the browser until the input ends, and tells where it listens.
+if (role === "serve") {
+  const server = await chromium.launchServer({
+    executablePath: where,
+    headless: true,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      // Tabs that are not in front go on as if they were.
+      "--disable-backgrounding-occluded-windows",
+    ],
+  });
+  console.log(JSON.stringify({ endpoint: server.wsEndpoint() }));
+  for await (const _ of process.stdin);
+  await server.close();
+  process.exit();
+}
 
 const POLL_MS = 20;
 
-const browser = await chromium.launch({
-  executablePath,
-  headless: true,
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+// `drive ENDPOINT` carries out commands in it.
+const browser = await chromium.connect(where);
 const context = await browser.newContext();
 const tabs = new Map();
 const faults = [];
@@ -56,6 +68,8 @@ const commands = {
   async screenshot({ tab, path }) {
     await tabs.get(tab).screenshot({ path });
   },
+  // Takes the tab's whole profile off the network, or puts it back.
+  offline: ({ tab, offline }) => tabs.get(tab).context().setOffline(offline),
   async close({ tab }) {
     await tabs.get(tab).close();
     tabs.delete(tab);

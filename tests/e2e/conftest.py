@@ -1,11 +1,11 @@
 """Fixtures of the end-to-end tests: a data file, a server process on it, a browser."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from browser_driver import CHROMIUM, Browser, browser
+from browser_driver import CHROMIUM, Browser, Chromium, browser
 from harness import ServerProcess, server_process
 
 
@@ -20,9 +20,16 @@ async def server(data: Path) -> AsyncIterator[ServerProcess]:
         yield process
 
 
-@pytest.fixture
-async def chromium() -> AsyncIterator[Browser]:
+@pytest.fixture(scope="session")
+def chromium_endpoint() -> Iterator[str]:
     if CHROMIUM is None:
         pytest.skip("left out: Chromium is not installed on this machine")
-    async with browser() as driver:
+    chromium = Chromium()
+    yield chromium.endpoint
+    chromium.close()
+
+
+@pytest.fixture
+async def chromium(chromium_endpoint: str) -> AsyncIterator[Browser]:
+    async with browser(chromium_endpoint) as driver:
         yield driver

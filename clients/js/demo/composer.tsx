@@ -1,7 +1,11 @@
 /** The composer: Enter sends, Shift+Enter makes a new line, Escape or the Stop button ends the running Turn. */
 
+import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { draftOf, onRestore, saveDraft } from "./drafts.ts";
+import { AttachButton, Attachments, readFiles, tooLarge } from "./attachments.tsx";
+import { type Draft, draftOf, EMPTY, isEmpty, onRestore, saveDraft } from "./drafts.ts";
+import { Delivery, type DeliveryMode, useDelivery } from "./delivery.tsx";
+import { sentence } from "./notices.tsx";
 
 interface ComposerProps {
   /** Whose draft this is. */
@@ -12,52 +16,63 @@ interface ComposerProps {
   readonly disabled?: string | undefined;
   readonly running?: boolean;
   readonly stopping?: boolean;
-  readonly onSend: (text: string) => void;
+  /** Bytes that one request may have. */
+  readonly maxRequest?: number | undefined;
+  /** `mode` counts while a Turn runs. */
+  readonly onSend: (draft: Draft, mode: DeliveryMode) => void;
   readonly onStop?: () => void;
 }
 
 const MAX_HEIGHT_PX = 240;
 
 export function Composer(props: ComposerProps) {
-  const { draftKey, busy = false, disabled, running = false, stopping = false, onSend, onStop } = props;
-  const [text, setText] = useState(() => draftOf(draftKey));
+  const { draftKey, busy = false, disabled, running = false, stopping = false } = props;
+  const [draft, change] = useDraft(draftKey);
+  const [mode, setMode] = useDelivery();
+  const [fault, setFault] = useState<string>();
   const field = useRef<HTMLTextAreaElement>(null);
-  const sendable = text.trim() !== "" && !busy && disabled === undefined;
+  const oversized = tooLarge(draft.files, props.maxRequest);
+  const sendable = !isEmpty(draft) && !busy && disabled === undefined && oversized === undefined;
 
-  const change = (value: string): void => {
-    setText(value);
-    saveDraft(draftKey, value);
-  };
-  const send = (): void => {
+  const send = (as: DeliveryMode): void => {
     if (!sendable) return;
-    onSend(text);
-    change("");
+    props.onSend(draft, as);
+    change(EMPTY);
     field.current?.focus();
   };
-
-  useEffect(() => {
-    // On a phone the focus would bring up the keyboard and hide half of what is to be read.
-    if (matchMedia("(pointer: fine)").matches) field.current?.focus();
-  }, [draftKey]);
-  useEffect(
-    () =>
-      onRestore((key) => {
-        if (key !== draftKey) return;
-        setText(draftOf(key));
-        field.current?.focus();
-      }),
-    [draftKey],
-  );
-  useLayoutEffect(() => fit(field.current), [text]);
+  const attach = (files: Iterable<File>): void => {
+    setFault(undefined);
+    readFiles(files).then(
+      (read) => change({ ...draftOf(draftKey), files: [...draftOf(draftKey).files, ...read] }),
+      (error: unknown) => setFault(`A file could not be read: ${sentence(error)}`),
+    );
+  };
+  useFocus(field, draftKey);
+  useLayoutEffect(() => fit(field.current), [draft.text]);
 
   return (
     <form
       class="composer"
       onSubmit={(event) => {
         event.preventDefault();
-        send();
+        send(mode);
+      }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        if (!event.dataTransfer?.files.length) return;
+        event.preventDefault();
+        attach(event.dataTransfer.files);
       }}
     >
+      <Attachments
+        files={draft.files}
+        onRemove={(file) => change({ ...draft, files: draft.files.filter((other) => other !== file) })}
+      />
+      {(fault ?? oversized) !== undefined && (
+        <p class="notice error" role="alert">
+          {fault ?? oversized}
+        </p>
+      )}
       <textarea
         ref={field}
         class="composer-text"
@@ -65,25 +80,61 @@ export function Composer(props: ComposerProps) {
         aria-label="Message"
         placeholder={disabled ?? "Write a message"}
         disabled={disabled !== undefined}
-        value={text}
-        onInput={(event) => change(event.currentTarget.value)}
+        value={draft.text}
+        onInput={(event) => change({ ...draft, text: event.currentTarget.value })}
+        onPaste={(event) => {
+          const files = event.clipboardData?.files;
+          if (!files?.length) return;
+          event.preventDefault();
+          attach(files);
+        }}
         onKeyDown={(event) => {
           // While an input method composes, Enter picks a word.
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
           event.preventDefault();
-          send();
+          send(event.ctrlKey || event.metaKey ? (mode === "queue" ? "steer" : "queue") : mode);
         }}
       />
-      {running && (
-        <button type="button" class="button stop" disabled={stopping} onClick={onStop} title="Stop (Escape)">
-          {stopping ? "Stopping…" : "Stop"}
+      <div class="composer-row">
+        <AttachButton disabled={disabled !== undefined} onFiles={attach} />
+        {running && <Delivery mode={mode} onChange={setMode} />}
+        <span class="spread" />
+        {running && (
+          <button
+            type="button"
+            class="button stop"
+            disabled={stopping}
+            onClick={props.onStop}
+            title="Stop (Escape)"
+          >
+            {stopping ? "Stopping…" : "Stop"}
+          </button>
+        )}
+        <button type="submit" class="button primary" disabled={!sendable}>
+          Send
         </button>
-      )}
-      <button type="submit" class="button primary" disabled={!sendable}>
-        Send
-      </button>
+      </div>
     </form>
   );
+}
+
+function useDraft(key: string): [Draft, (draft: Draft) => void] {
+  const [draft, setDraft] = useState(() => draftOf(key));
+  useEffect(() => onRestore((other) => other === key && setDraft(draftOf(key))), [key]);
+  const change = (next: Draft): void => {
+    saveDraft(key, next);
+    setDraft(next);
+  };
+  return [draft, change];
+}
+
+/** The field has the focus when a Session is opened, and when a draft comes back. */
+function useFocus(field: RefObject<HTMLTextAreaElement | null>, key: string): void {
+  useEffect(() => {
+    // On a phone the focus would bring up the keyboard and hide half of what is to be read.
+    if (matchMedia("(pointer: fine)").matches) field.current?.focus();
+    return onRestore((other) => other === key && field.current?.focus());
+  }, [key]);
 }
 
 /** As high as its text, up to a bound. */

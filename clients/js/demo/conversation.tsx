@@ -1,29 +1,43 @@
 /** The conversation: Messages in order, what is unsent below them, older ones loaded while scrolling up. */
 
-import { useState } from "preact/hooks";
-import type { Message, SessionHandle, SessionState, UnsentPrompt } from "../src/index.ts";
+import { memo } from "preact/compat";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { SessionHandle, SessionState } from "../src/index.ts";
+import { Icon } from "./icons.tsx";
 import { MessageItem } from "./message.tsx";
 import { sentence } from "./notices.tsx";
+import { type Row, RowReader, sameRows } from "./rows.ts";
 import { useScroll } from "./scroll.ts";
+import { UnsentItem, unseen } from "./unsent.tsx";
 
 interface ConversationProps {
   readonly session: SessionHandle;
   readonly state: SessionState;
+  /** How far it had been read when it was opened. */
+  readonly seen: number;
 }
 
-export function Conversation({ session, state }: ConversationProps) {
+/** How many Messages are asked for at once while scrolling up. */
+const OLDER = 100;
+
+export function Conversation({ session, state, seen }: ConversationProps) {
   const { messages, has_more, loading_older } = state;
   const [olderFailed, setOlderFailed] = useState<string>();
   const loadOlder = (): void => {
     setOlderFailed(undefined);
-    session.loadOlder().catch((error: unknown) => setOlderFailed(sentence(error)));
+    session.loadOlder(OLDER).catch((error: unknown) => setOlderFailed(sentence(error)));
   };
   const canLoad = has_more && !loading_older && olderFailed === undefined && state.status === "live";
-  const { scroller, content, atEnd, toEnd } = useScroll(
-    messages[0]?.message_id,
-    canLoad ? loadOlder : undefined,
-  );
+  const { scroller, content, atEnd, toEnd } = useScroll(canLoad ? loadOlder : undefined);
+  const reader = useRef<RowReader>(undefined);
+  reader.current ??= new RowReader();
   const streaming = messages.some((message) => message.state === "streaming");
+  const last = state.unsent.at(-1)?.client_request_id;
+  // Who says something wants to see it, and what it leads to.
+  useEffect(() => {
+    if (last !== undefined) toEnd();
+  }, [last, toEnd]);
+  const below = useBelow(state, atEnd);
 
   return (
     <div class="conversation">
@@ -47,62 +61,39 @@ export function Conversation({ session, state }: ConversationProps) {
           {state.status === "live" && messages.length === 0 && state.unsent.length === 0 && (
             <p class="hint">Nothing has been said yet.</p>
           )}
-          {messages.map((message) => (
-            <MessageItem key={message.message_id} message={message} />
+          {reader.current.read(state, seen).map(({ key, rows }) => (
+            <MessageGroup key={key} rows={rows} />
           ))}
           {state.turn && !streaming && <p class="thinking">Thinking…</p>}
           {unseen(state.unsent, messages).map((prompt) => (
-            <Unsent key={prompt.client_request_id} prompt={prompt} session={session} />
+            <UnsentItem key={prompt.client_request_id} prompt={prompt} session={session} />
           ))}
         </div>
       </section>
       {!atEnd && (
         <button type="button" class="button to-end" onClick={toEnd}>
-          <span aria-hidden="true">↓</span> Latest
+          <Icon name="down" /> {below === 0 ? "Latest" : `${below} new`}
         </button>
       )}
     </div>
   );
 }
 
-/**
- * Leaves out a prompt that is out and whose Message has come before its receipt: for a blink it would stand there
- * twice. Only its text tells, since ids of Messages are the server's.
- */
-function unseen(unsent: readonly UnsentPrompt[], messages: readonly Message[]): readonly UnsentPrompt[] {
-  const first = unsent[0];
-  if (first?.state !== "sending") return unsent;
-  const last = messages.filter((message) => message.role === "user").at(-1);
-  const seen = last?.parts.some((part) => part.type === "text" && part.text === textOf(first));
-  return seen ? unsent.slice(1) : unsent;
-}
+const MessageGroup = memo(
+  ({ rows }: { rows: readonly Row[] }) => (
+    <div class="group">
+      {rows.map((row) => (
+        <MessageItem key={row.message.message_id} row={row} />
+      ))}
+    </div>
+  ),
+  (before, after) => sameRows(before.rows, after.rows),
+);
 
-function textOf({ body }: UnsentPrompt): string {
-  if ("text" in body) return body.text;
-  return body.parts.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
-}
-
-function Unsent({ prompt, session }: { prompt: UnsentPrompt; session: SessionHandle }) {
-  const waiting = prompt.state === "waiting";
-  return (
-    <article class="message user unsent" aria-label="Your message, not sent yet" data-unsent={prompt.state}>
-      <div class="bubble">
-        <div class="plain">{textOf(prompt)}</div>
-      </div>
-      <p class="meta">
-        {waiting ? "Waits to be sent" : "Sending…"}
-        {waiting && (
-          <button
-            type="button"
-            class="link-button"
-            onClick={() => {
-              session.discard(prompt.client_request_id);
-            }}
-          >
-            Discard
-          </button>
-        )}
-      </p>
-    </article>
-  );
+/** How many Messages have come since the end was last in sight. */
+function useBelow({ messages }: SessionState, atEnd: boolean): number {
+  const end = useRef(0);
+  const newest = messages.at(-1)?.sequence ?? 0;
+  if (atEnd) end.current = newest;
+  return Math.max(0, newest - end.current);
 }

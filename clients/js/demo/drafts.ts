@@ -1,19 +1,34 @@
-/** Drafts: what was typed and not sent, by Session, for as long as the page lives. */
+/** Drafts: what was typed and attached and not sent, by Session, for as long as the page lives. */
 
-const drafts = new Map<string, string>();
-const listeners = new Set<(key: string) => void>();
+import type { PartInput, PromptBody } from "../src/index.ts";
+import type { FileLike } from "./parts/files.tsx";
 
-export const draftOf = (key: string): string => drafts.get(key) ?? "";
-
-export function saveDraft(key: string, text: string): void {
-  if (text === "") drafts.delete(key);
-  else drafts.set(key, text);
+export interface Draft {
+  readonly text: string;
+  readonly files: readonly FileLike[];
 }
 
-/** Puts text back into the composer, before what was typed since. */
-export function restoreDraft(key: string, text: string): void {
+export const EMPTY: Draft = { text: "", files: [] };
+
+const drafts = new Map<string, Draft>();
+const listeners = new Set<(key: string) => void>();
+
+export const draftOf = (key: string): Draft => drafts.get(key) ?? EMPTY;
+
+export const isEmpty = ({ text, files }: Draft): boolean => text.trim() === "" && files.length === 0;
+
+export function saveDraft(key: string, draft: Draft): void {
+  if (draft.text === "" && draft.files.length === 0) drafts.delete(key);
+  else drafts.set(key, draft);
+}
+
+/** Puts a draft back into the composer, before what was typed since. */
+export function restoreDraft(key: string, { text, files }: Draft): void {
   const typed = draftOf(key);
-  saveDraft(key, typed === "" ? text : `${text}\n${typed}`);
+  saveDraft(key, {
+    text: typed.text === "" ? text : `${text}\n${typed.text}`,
+    files: [...files, ...typed.files],
+  });
   for (const listener of listeners) listener(key);
 }
 
@@ -21,4 +36,11 @@ export function restoreDraft(key: string, text: string): void {
 export function onRestore(listener: (key: string) => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
+}
+
+export function promptOf({ text, files }: Draft): PromptBody {
+  if (files.length === 0) return { text };
+  const parts: PartInput[] = files.map((file) => ({ type: "file", ...file }));
+  if (text.trim() !== "") parts.push({ type: "text", text });
+  return { parts };
 }

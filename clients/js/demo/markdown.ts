@@ -2,6 +2,7 @@
 
 import createPurifier from "dompurify";
 import { type Block, FORMATTING, htmlOf } from "./blocks.ts";
+import { isFollowable, isLocalImage } from "./urls.ts";
 
 export function renderBlock(block: Block): DocumentFragment {
   return purifier.sanitize(htmlOf(block), {
@@ -27,7 +28,8 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
   if (node.nodeName === "A") openApart(node);
   // Code that is wider than the screen must be reachable without a mouse.
   if (node.nodeName === "PRE") node.setAttribute("tabindex", "0");
-  if (node.nodeName === "IMG" && !isLocal(node.getAttribute("src"))) node.replaceWith(linkTo(node));
+  if (node.nodeName === "IMG" && !isLocalImage(node.getAttribute("src") ?? ""))
+    node.replaceWith(linkTo(node));
 });
 
 function openApart(link: Element): void {
@@ -36,24 +38,13 @@ function openApart(link: Element): void {
   link.setAttribute("rel", "noopener noreferrer");
 }
 
-/** Whether showing the image asks nobody outside for anything. */
-function isLocal(src: string | null): boolean {
-  if (src === null) return true;
-  const url = parseUrl(src);
-  if (url?.protocol === "data:") return src.trimStart().toLowerCase().startsWith("data:image/");
-  return url?.origin === location.origin;
-}
-
 /** A link in the place of an image from elsewhere: it loads when the user says so. */
 function linkTo(image: Element): Element {
   const src = image.getAttribute("src") ?? "";
   const words = image.getAttribute("alt") || src;
   const link = image.ownerDocument.createElement("a");
   link.textContent = `Image: ${words}`;
-  if (/^https?:$/.test(parseUrl(src)?.protocol ?? "")) link.setAttribute("href", src);
+  if (isFollowable(src)) link.setAttribute("href", src);
   openApart(link);
   return link;
 }
-
-const parseUrl = (text: string): URL | undefined =>
-  URL.canParse(text, document.baseURI) ? new URL(text, document.baseURI) : undefined;

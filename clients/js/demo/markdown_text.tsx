@@ -5,6 +5,7 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { type Block, BlockReader } from "./blocks.ts";
+import { dressCode, growCode } from "./code_blocks.ts";
 import { renderBlock } from "./markdown.ts";
 import type { TextElement } from "./plain_text.tsx";
 
@@ -34,11 +35,24 @@ export function MarkdownText({ part_id, text, streaming }: MarkdownTextProps) {
 function patch(element: HTMLElement, before: readonly Block[], after: readonly Block[]): void {
   let same = 0;
   while (same < before.length && before[same]?.raw === after[same]?.raw) same += 1;
+  if (grow(element.children[same], before[same], after[same])) same += 1;
   while (element.childElementCount > same) element.lastElementChild?.remove();
   for (const block of after.slice(same)) {
     const box = document.createElement("div");
     box.className = "block";
     box.append(renderBlock(block));
+    dressCode(box);
     element.append(box);
   }
 }
+
+/** Code that only got longer grows in its place; says whether it did. */
+function grow(box: Element | undefined, before: Block | undefined, after: Block | undefined): boolean {
+  if (before?.type !== "code" || after?.type !== "code" || before["lang"] !== after["lang"]) return false;
+  const text = String(after["text"]);
+  // As the renderer writes it: with one line break at the end.
+  return growCode(box, languageIn(String(after["lang"] ?? "")), text && `${text.replace(/\n$/, "")}\n`);
+}
+
+/** The language as it stands in the class that Markdown gives to code: the first word after the fence. */
+const languageIn = (info: string): string => /^\S*/.exec(info)?.[0] ?? "";

@@ -1,131 +1,96 @@
-/** A Message and its Parts. Only Messages that changed are rendered again: the view gives the same objects otherwise. */
+/** A Message: its Parts, what can be done with it, and what became of it. */
 
 import { memo } from "preact/compat";
-import type { Message, Part, ToolPart } from "../src/index.ts";
-import { MarkdownText } from "./markdown_text.tsx";
-import { PlainText } from "./plain_text.tsx";
+import { useCallback } from "preact/hooks";
+import type { InteractionPart, Message } from "../src/index.ts";
+import { CopyButton } from "./copy.tsx";
+import { FileChanges } from "./file_changes.tsx";
+import { Icon } from "./icons.tsx";
+import { PartItem } from "./parts/part.tsx";
+import type { Row } from "./rows.ts";
+import { useTools } from "./session_context.ts";
 
-export const MessageItem = memo(({ message }: { message: Message }) => {
+export const MessageItem = memo(({ row }: { row: Row }) => {
+  const { message, note, changes, unread, last } = row;
+  const tools = useTools();
   const user = message.role === "user";
+  const asked = interactionsOf(message);
+  const retry = useCallback(() => tools.retry(message), [tools, message]);
   return (
-    <article
-      class={`message ${message.role}`}
-      aria-label={user ? "You" : "Agent"}
-      data-message-id={message.message_id}
-      data-role={message.role}
-      data-state={message.state ?? "done"}
-      data-revision={message.revision}
-    >
-      <div class={user ? "bubble" : "parts"}>
-        {message.parts.map((part) => (
-          <PartItem key={part.part_id} part={part} user={user} />
-        ))}
-      </div>
-    </article>
-  );
-});
-
-const PartItem = memo(({ part, user }: { part: Part; user: boolean }) => {
-  switch (part.type) {
-    case "text":
-      if (user) return <PlainText part_id={part.part_id} text={part.text} />;
-      return <MarkdownText part_id={part.part_id} text={part.text} streaming={part.state === "streaming"} />;
-    case "reasoning":
-      return (
-        <details class="fold">
-          <summary>{part.state === "streaming" ? "Reasoning…" : "Reasoning"}</summary>
-          <PlainText part_id={part.part_id} text={part.text} />
-        </details>
-      );
-    case "tool":
-      return <Tool part={part} />;
-    case "error":
-      return (
-        // That somebody pressed Stop is no fault.
-        <p
-          class={part.code === "stopped" ? "notice" : "notice error"}
-          data-part-id={part.part_id}
-          data-code={part.code}
-        >
-          {part.message}
+    <>
+      {unread && (
+        <p class="unread-mark">
+          <span>New</span>
         </p>
-      );
-    case "interaction":
-      return (
-        <p class="notice warning" data-part-id={part.part_id}>
-          {part.interaction_type === "approval" ? "Approval" : "Question"}: {part.status}
-        </p>
-      );
-    case "action":
-      return (
-        <p class="notice" data-part-id={part.part_id}>
-          {part.title} ({part.state}){part.description !== undefined && `: ${part.description}`}
-        </p>
-      );
-    case "file":
-      return <Reference part_id={part.part_id} url={part.url} label={part.filename ?? part.media_type} />;
-    case "source":
-      return <Reference part_id={part.part_id} url={part.url} label={part.title ?? part.source_id} />;
-    case "context":
-      return (
-        <details class="fold">
-          <summary>Context: {part.tag}</summary>
-          <PlainText part_id={part.part_id} text={part.context} />
-        </details>
-      );
-    case "data":
-      return <Json part_id={part.part_id} label={part.data_type} value={part.data} />;
-    default:
-      // A newer server may send types that this page has never heard of (P2).
-      return <Json part_id={(part as Part).part_id} label={(part as Part).type} value={part} />;
-  }
-});
-
-const TOOL_WORDS: Readonly<Record<ToolPart["state"], string>> = {
-  "input-streaming": "is being called",
-  ready: "is about to run",
-  "waiting-user": "waits for approval",
-  running: "runs",
-  completed: "done",
-  failed: "failed",
-};
-
-function Tool({ part }: { part: ToolPart }) {
-  return (
-    <details class={`fold tool ${part.state}`} data-part-id={part.part_id} data-tool-state={part.state}>
-      <summary>
-        <code>{part.title ?? part.tool_name}</code> {TOOL_WORDS[part.state]}
-      </summary>
-      <pre tabIndex={0}>{part.input === undefined ? (part.input_text ?? "") : pretty(part.input)}</pre>
-      {part.output !== undefined && <pre tabIndex={0}>{pretty(part.output)}</pre>}
-      {part.error !== undefined && <p class="notice error">{part.error}</p>}
-    </details>
-  );
-}
-
-function Json({ part_id, label, value }: { part_id: string; label: string; value: unknown }) {
-  return (
-    <details class="fold" data-part-id={part_id}>
-      <summary>{label}</summary>
-      <pre tabIndex={0}>{pretty(value)}</pre>
-    </details>
-  );
-}
-
-const pretty = (value: unknown): string => JSON.stringify(value, null, 2);
-
-/** A link where the address can be followed, else just its name. */
-function Reference({ part_id, url, label }: { part_id: string; url: string | undefined; label: string }) {
-  const followable = url !== undefined && /^https?:/i.test(url);
-  return (
-    <p class="reference" data-part-id={part_id}>
-      {followable ? (
-        <a href={url} target="_blank" rel="noopener noreferrer">
-          {label}
-        </a>
-      ) : (
-        label
       )}
-    </p>
+      <article
+        class={`message ${message.role}`}
+        aria-label={user ? "You" : "Agent"}
+        data-message-id={message.message_id}
+        data-role={message.role}
+        data-state={message.state ?? "done"}
+        data-revision={message.revision}
+      >
+        <div class={user ? "bubble" : "parts"}>
+          {message.parts.map((part) => {
+            if (part.type === "interaction" && asked.get(part.tool_call_id) === part) return null;
+            return (
+              <PartItem
+                key={part.part_id}
+                part={part}
+                user={user}
+                interaction={part.type === "tool" ? asked.get(part.tool_call_id) : undefined}
+                onRetry={last ? retry : undefined}
+              />
+            );
+          })}
+        </div>
+        {note !== undefined && <p class="meta">{note}</p>}
+        {changes && <FileChanges changes={changes} />}
+        {message.state !== "streaming" && <MessageActions message={message} />}
+      </article>
+    </>
   );
+});
+
+/** The newest Interaction of each Tool that has its card in this Message: it is shown in that card. */
+function interactionsOf({ parts }: Message): ReadonlyMap<string, InteractionPart> {
+  const asked = new Map<string, InteractionPart>();
+  for (const part of parts) if (part.type === "interaction") asked.set(part.tool_call_id, part);
+  if (asked.size === 0) return asked;
+  const cards = new Set(parts.map((part) => part.type === "tool" && part.tool_call_id));
+  for (const tool_call_id of asked.keys()) if (!cards.has(tool_call_id)) asked.delete(tool_call_id);
+  return asked;
+}
+
+function MessageActions({ message }: { message: Message }) {
+  const { fork, live } = useTools();
+  return (
+    <div class="message-actions">
+      <CopyButton label="Copy message" text={() => textOf(message)} />
+      <button
+        type="button"
+        class="tiny-button"
+        title="Fork a session from here"
+        aria-label="Fork a session from here"
+        disabled={!live}
+        onClick={() => fork(message)}
+      >
+        <Icon name="fork" />
+      </button>
+      <Time at={message.created_at} />
+    </div>
+  );
+}
+
+export const textOf = ({ parts }: Message): string =>
+  parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+function Time({ at }: { at: number }) {
+  const date = new Date(at);
+  const today = date.toDateString() === new Date().toDateString();
+  return <time dateTime={date.toISOString()}>{(today ? CLOCK : DATE).format(date)}</time>;
 }

@@ -1,10 +1,11 @@
 /** Notices: what went wrong, and what can be done about it. */
 
 import { TurnwireError } from "../src/index.ts";
-import { restoreDraft } from "./drafts.ts";
+import { type Draft, restoreDraft } from "./drafts.ts";
 
+/** A prompt that the server refused. */
 export interface Failure {
-  readonly text: string;
+  readonly draft: Draft;
   readonly error: Error;
   readonly session_id: string | undefined;
 }
@@ -14,7 +15,7 @@ interface FailuresProps {
   readonly onDismiss: (failure: Failure) => void;
 }
 
-/** Prompts that the server refused. Their text is kept until the user has decided. */
+/** Prompts that were not taken. What they said is kept until the user has decided. */
 export function Failures({ items, onDismiss }: FailuresProps) {
   return (
     <>
@@ -23,13 +24,13 @@ export function Failures({ items, onDismiss }: FailuresProps) {
           <p>
             <strong>Not sent:</strong> {sentence(failure.error)}
           </p>
-          <p class="quoted">{failure.text}</p>
+          <p class="quoted">{failure.draft.text}</p>
           <div class="notice-actions">
             <button
               type="button"
               class="button"
               onClick={() => {
-                restoreDraft(failure.session_id ?? "", failure.text);
+                restoreDraft(failure.session_id ?? "", failure.draft);
                 onDismiss(failure);
               }}
             >
@@ -42,6 +43,20 @@ export function Failures({ items, onDismiss }: FailuresProps) {
         </div>
       ))}
     </>
+  );
+}
+
+/** One fault of something that the user asked for. */
+export function Fault({ text, onDismiss }: { text: string; onDismiss: () => void }) {
+  return (
+    <div class="notice error" role="alert">
+      <p>{text}</p>
+      <div class="notice-actions">
+        <button type="button" class="button" onClick={onDismiss}>
+          Dismiss
+        </button>
+      </div>
+    </div>
   );
 }
 

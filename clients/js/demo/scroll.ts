@@ -1,11 +1,16 @@
-/** Scrolling: stays at the end while it is there, and keeps what is read in place when older Messages come. */
+/**
+ * Scrolling: stays at the end while it is there; else what is read stays in its place, whatever changes above it:
+ * older Messages that come, or Messages that turn out higher than they were taken for while they were out of sight.
+ *
+ * Browsers would do this themselves (`overflow-anchor`), but not all of them, and none of them at the upper edge.
+ */
 
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** Nearer to an edge than this counts as being there. */
 const END_PX = 40;
-const START_PX = 600;
+const START_PX = 1_200;
 
 interface Scroll {
   readonly scroller: RefObject<HTMLElement | null>;
@@ -17,27 +22,28 @@ interface Scroll {
 const distanceToEnd = (box: HTMLElement): number => box.scrollHeight - box.clientHeight - box.scrollTop;
 
 /** `loadOlder` is called near the upper edge; it is undefined while it must not be. */
-export function useScroll(first: string | undefined, loadOlder: (() => void) | undefined): Scroll {
+export function useScroll(loadOlder: (() => void) | undefined): Scroll {
   const scroller = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
+  const anchor = useRef<Anchor>(undefined);
   const [atEnd, setAtEnd] = useState(true);
   const older = useRef(loadOlder);
   older.current = loadOlder;
 
-  const follow = useCallback(() => {
+  const settle = useCallback(() => {
     const box = scroller.current;
     if (!box) return;
     if (stick.current) box.scrollTop = box.scrollHeight;
+    else if (anchor.current) hold(box, anchor.current);
     setAtEnd(distanceToEnd(box) <= END_PX);
   }, []);
   const loadIfNear = useCallback(() => {
     if (scroller.current && scroller.current.scrollTop < START_PX) older.current?.();
   }, []);
 
-  useAnchor(scroller, content, first, stick);
   useLayoutEffect(() => {
-    follow();
+    settle();
     loadIfNear();
   });
   useEffect(() => {
@@ -50,10 +56,12 @@ export function useScroll(first: string | undefined, loadOlder: (() => void) | u
       if (distanceToEnd(box) <= END_PX) stick.current = true;
       else if (box.scrollTop < top) stick.current = false;
       top = box.scrollTop;
+      anchor.current = stick.current ? undefined : findAnchor(box, inner);
       setAtEnd(distanceToEnd(box) <= END_PX);
       loadIfNear();
     };
-    const observer = new ResizeObserver(follow);
+    // It is called after layout and before painting, so no step of this is ever seen.
+    const observer = new ResizeObserver(settle);
     observer.observe(inner);
     observer.observe(box);
     box.addEventListener("scroll", onScroll, { passive: true });
@@ -61,32 +69,46 @@ export function useScroll(first: string | undefined, loadOlder: (() => void) | u
       observer.disconnect();
       box.removeEventListener("scroll", onScroll);
     };
-  }, [follow, loadIfNear]);
+  }, [settle, loadIfNear]);
 
   const toEnd = useCallback(() => {
     stick.current = true;
-    follow();
-  }, [follow]);
+    settle();
+  }, [settle]);
   return { scroller, content, atEnd, toEnd };
 }
 
-/** Moves the view by as much as was put in above the Message that used to be the first. */
-function useAnchor(
-  scroller: RefObject<HTMLElement | null>,
-  content: RefObject<HTMLDivElement | null>,
-  first: string | undefined,
-  stick: RefObject<boolean>,
-): void {
-  const held = useRef<{ id: string; top: number }>(undefined);
-  useLayoutEffect(() => {
-    const place = (id: string): number | undefined =>
-      content.current?.querySelector<HTMLElement>(`[data-message-id="${CSS.escape(id)}"]`)?.offsetTop;
-    const before = held.current;
-    const now = before && place(before.id);
-    if (before && now !== undefined && !stick.current && scroller.current) {
-      scroller.current.scrollTop += now - before.top;
-    }
-    const top = first === undefined ? undefined : place(first);
-    held.current = first === undefined || top === undefined ? undefined : { id: first, top };
-  });
+/** A Message that is read, and where on the screen it stands. */
+interface Anchor {
+  readonly element: Element;
+  readonly top: number;
+}
+
+const topOf = (element: Element): number => element.getBoundingClientRect().top;
+
+/** The first Message that is at least partly in sight. */
+function findAnchor(box: HTMLElement, content: HTMLElement): Anchor | undefined {
+  const edge = topOf(box);
+  const group = firstBelow([...content.querySelectorAll(".group")], edge);
+  const element = group && firstBelow([...group.querySelectorAll("[data-message-id]")], edge);
+  return element && { element, top: topOf(element) };
+}
+
+/** The first of elements in a column whose end is below the edge, by halving. */
+function firstBelow(elements: readonly Element[], edge: number): Element | undefined {
+  let low = 0;
+  let high = elements.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((elements[middle]?.getBoundingClientRect().bottom ?? Infinity) <= edge) low = middle + 1;
+    else high = middle;
+  }
+  return elements[low];
+}
+
+function hold(box: HTMLElement, { element, top }: Anchor): void {
+  if (!element.isConnected) return;
+  const moved = topOf(element) - top;
+  // Less than a pixel is rounding, and would be corrected for ever.
+  if (Math.abs(moved) >= 1) box.scrollTop += moved;
 }

@@ -1,8 +1,10 @@
 /** The list of Sessions, newest activity first. On a narrow screen it is a drawer. */
 
+import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "../src/index.ts";
-import type { SessionList } from "./hooks.ts";
+import { useUnread } from "./seen.ts";
+import type { SessionList } from "./session_list.ts";
 
 interface SidebarProps {
   readonly list: SessionList;
@@ -14,9 +16,12 @@ interface SidebarProps {
 
 export function Sidebar({ list, chosen, open, onSelect, onClose }: SidebarProps) {
   const nav = useRef<HTMLElement>(null);
+  const field = useRef<HTMLInputElement>(null);
+  const unread = useUnread();
   useEffect(() => {
     if (open) nav.current?.querySelector<HTMLElement>("button, a")?.focus();
   }, [open]);
+  useSearchKey(field);
   const select = (id: string | undefined): void => {
     onSelect(id);
     onClose();
@@ -40,31 +45,86 @@ export function Sidebar({ list, chosen, open, onSelect, onClose }: SidebarProps)
             New session
           </button>
         </div>
+        <Search list={list} field={field} />
         {list.error !== undefined && <p class="notice error">The list could not be loaded: {list.error}</p>}
         <ul class="sessions">
           {list.items.map((item) => (
             <li key={item.session_id}>
-              <Entry item={item} current={item.session_id === chosen} onSelect={select} />
+              <Entry
+                item={item}
+                current={item.session_id === chosen}
+                unread={item.session_id !== chosen && unread(item)}
+                onSelect={select}
+              />
             </li>
           ))}
         </ul>
+        {list.items.length === 0 && <p class="hint">{emptyWords(list)}</p>}
         {list.more && (
           <button type="button" class="button more" onClick={list.more}>
             More
           </button>
         )}
+        <button
+          type="button"
+          class="link-button archived"
+          aria-pressed={list.archived}
+          onClick={() => list.showArchived(!list.archived)}
+        >
+          {list.archived ? "Back to the sessions" : "Archived sessions"}
+        </button>
       </nav>
     </>
   );
 }
 
+function emptyWords({ query, archived }: SessionList): string {
+  if (query.trim() !== "") return "Nothing found.";
+  return archived ? "Nothing is archived." : "No sessions yet.";
+}
+
+function Search({ list, field }: { list: SessionList; field: RefObject<HTMLInputElement | null> }) {
+  return (
+    <input
+      ref={field}
+      class="text-field search"
+      type="search"
+      aria-label="Search sessions"
+      placeholder={list.archived ? "Search the archive" : "Search"}
+      value={list.query}
+      onInput={(event) => list.search(event.currentTarget.value)}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || list.query === "") return;
+        // It empties the field, and neither stops an answer nor closes the menu.
+        event.preventDefault();
+        event.stopPropagation();
+        list.search("");
+      }}
+    />
+  );
+}
+
+/** Ctrl+K or ⌘K goes to the search. */
+function useSearchKey(field: RefObject<HTMLInputElement | null>): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+}
+
 interface EntryProps {
   readonly item: Session;
   readonly current: boolean;
+  readonly unread: boolean;
   readonly onSelect: (session_id: string) => void;
 }
 
-function Entry({ item, current, onSelect }: EntryProps) {
+function Entry({ item, current, unread, onSelect }: EntryProps) {
   return (
     <a
       class="session"
@@ -72,6 +132,7 @@ function Entry({ item, current, onSelect }: EntryProps) {
       aria-current={current ? "page" : undefined}
       data-session-id={item.session_id}
       data-executing={item.executing}
+      data-unread={unread}
       onClick={(event) => {
         // With a modifier the browser opens a tab of its own.
         if (event.metaKey || event.ctrlKey || event.shiftKey) return;
@@ -80,8 +141,9 @@ function Entry({ item, current, onSelect }: EntryProps) {
       }}
     >
       <span class="session-title">
-        {item.title ?? (item.preview || "Empty session")}
+        <span class="session-name">{item.title ?? (item.preview || "Empty session")}</span>
         {item.executing && <span class="running" role="img" aria-label="answering" />}
+        {unread && !item.executing && <span class="unread" role="img" aria-label="unread" />}
       </span>
       {item.title !== undefined && item.preview !== undefined && (
         <span class="session-preview">{item.preview}</span>

@@ -1,0 +1,114 @@
+/** A Tool call: one card that moves through the states of P4, with its input as it streams in (P5). */
+
+import type { ComponentChildren } from "preact";
+import { memo } from "preact/compat";
+import { useState } from "preact/hooks";
+import type { InteractionPart, ToolPart } from "../../src/index.ts";
+import { Icon, type IconName } from "../icons.tsx";
+import { InteractionCard } from "./interaction.tsx";
+import { gist, Value } from "./values.tsx";
+
+const WORDS: Readonly<Record<ToolPart["state"], string>> = {
+  "input-streaming": "Preparing",
+  ready: "About to run",
+  "waiting-user": "Waits for you",
+  running: "Running",
+  completed: "Done",
+  failed: "Failed",
+};
+
+const ICONS: Readonly<Partial<Record<ToolPart["state"], IconName>>> = {
+  "waiting-user": "hand",
+  completed: "check",
+  failed: "cross",
+};
+
+interface ToolCardProps {
+  readonly part: ToolPart;
+  /** What the user is asked about this call. */
+  readonly interaction: InteractionPart | undefined;
+}
+
+export const ToolCard = memo(({ part, interaction }: ToolCardProps) => {
+  const { state } = part;
+  const name = part.title ?? part.tool_name;
+  const icon = ICONS[state];
+  const words = state === "waiting-user" ? waitingFor(interaction) : (WORDS[state] ?? state);
+  return (
+    <div
+      class="tool"
+      role="group"
+      aria-label={`Tool ${name}`}
+      data-part-id={part.part_id}
+      data-tool-state={state}
+    >
+      <Disclosure open={state === "input-streaming"}>
+        <summary>
+          <span class="tool-mark">{icon ? <Icon name={icon} /> : <span class="spinner" />}</span>
+          <code class="tool-name">{name}</code>
+          <span class="tool-gist">{gist(part.input)}</span>
+          <span class="tool-state">{words}</span>
+        </summary>
+        <div class="tool-body">
+          <Input part={part} />
+          {part.output !== undefined && (
+            <>
+              <h3>Result</h3>
+              <Value value={part.output} label="Result" />
+            </>
+          )}
+        </div>
+      </Disclosure>
+      {interaction && <InteractionCard part={interaction} />}
+      {part.error !== undefined && <p class="tool-error">{part.error}</p>}
+    </div>
+  );
+});
+
+const waitingFor = (interaction: InteractionPart | undefined): string =>
+  interaction?.interaction_type === "question" ? "Asks you" : "Waits for your approval";
+
+/** Open or closed as `open` says, until the user decides. */
+function Disclosure({ open, children }: { open: boolean; children: ComponentChildren }) {
+  const [chosen, choose] = useState<boolean>();
+  const shown = chosen ?? open;
+  return (
+    <details
+      open={shown}
+      onToggle={(event) => {
+        // The event also tells of changes that were made here.
+        if (event.currentTarget.open !== shown) choose(event.currentTarget.open);
+      }}
+    >
+      {children}
+    </details>
+  );
+}
+
+/** What can be followed of a text that streams in; the whole is shown once it is complete. */
+const TAIL_CHARACTERS = 2_000;
+
+function Input({ part: { input, input_text = "", state } }: { part: ToolPart }) {
+  if (input !== undefined) {
+    return (
+      <>
+        <h3>Input</h3>
+        <Value value={input} label="Input" />
+      </>
+    );
+  }
+  if (input_text === "") return <p class="value-line faint">No input yet</p>;
+  const tail = state === "input-streaming" ? input_text.slice(-TAIL_CHARACTERS) : undefined;
+  return (
+    <>
+      <h3>{state === "input-streaming" ? "Input as it comes" : "Input as it came"}</h3>
+      {tail === undefined ? (
+        <Value value={input_text} label="Input" />
+      ) : (
+        <pre class="box tail" tabIndex={0} aria-label="Input as it comes">
+          {(tail.length < input_text.length ? "…" : "") + tail}
+        </pre>
+      )}
+    </>
+  );
+}
