@@ -72,7 +72,7 @@ export class Client {
   readonly #store: Store;
   readonly #commands: CommandQueue;
   readonly #sessions = new Map<string, SessionHandle>();
-  /** Sessions that nobody looks at and whose state is kept, the one longest left first. */
+  /** Sessions that were left and whose state is kept, the one longest left first. */
   readonly #kept = new Set<SessionHandle>();
   readonly #host: SessionHost;
   readonly #onError: (error: TurnwireError) => void;
@@ -96,6 +96,7 @@ export class Client {
       maxKept = MAX_KEPT,
       onError = (error) => console.warn(`turnwire: ${error.code}: ${error.message}`),
     } = options;
+    if (!WebSocket) throw new TypeError("WebSocket: none here, give one");
     this.#onError = onError;
     this.#store = new Store(schedule);
     this.#connection = new Connection(
@@ -108,7 +109,7 @@ export class Client {
       ...shared,
       schedule,
       commands: this.#commands,
-      onActive: (handle) => this.#keep(handle, maxKept),
+      onLeave: (handle) => this.#keep(handle, maxKept),
       call: (op, fields) => this.#call(op, fields),
     };
   }
@@ -204,7 +205,7 @@ export class Client {
   /** Bounds what is kept of Sessions that nobody looks at. */
   #keep(handle: SessionHandle, most: number): void {
     this.#kept.delete(handle);
-    if (!handle.isActive) this.#kept.add(handle);
+    this.#kept.add(handle);
     const [oldest] = this.#kept;
     if (this.#kept.size <= most || !oldest) return;
     this.#kept.delete(oldest);

@@ -40,8 +40,8 @@ export interface SessionHost {
   readonly commands: CommandQueue;
   readonly connection: Requester;
   newId(): string;
-  /** Somebody looks at this Session now, or nobody does any more. */
-  onActive(handle: SessionHandle): void;
+  /** Nobody looks at this Session any more. */
+  onLeave(handle: SessionHandle): void;
   /** Tries until there is an answer. */
   call<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>>;
 }
@@ -211,13 +211,9 @@ export class SessionHandle {
 
   // ------------------------------------------------------------------------------------------- for the client
 
-  /** Whether anybody looks at it. */
-  get isActive(): boolean {
-    return this.#active;
-  }
-
-  /** Lets go of the state, which nobody looks at. */
+  /** Lets go of the state where nobody looks at it. */
   forget(): void {
+    if (this.#active) return;
     this.#view = new SessionView(this.session_id);
     this.#notes = NO_NOTES;
   }
@@ -255,7 +251,6 @@ export class SessionHandle {
 
   #join(): void {
     this.#active = true;
-    this.#host.onActive(this);
     if (this.#view.status === "error") this.#view = new SessionView(this.session_id);
     if (this.#host.connection.isConnected) void this.#sync("subscribe");
   }
@@ -264,7 +259,7 @@ export class SessionHandle {
     if (!this.#active || this.#store.size > 0) return;
     this.#active = false;
     this.#stale();
-    this.#host.onActive(this);
+    this.#host.onLeave(this);
     if (!this.#host.connection.isConnected) return;
     // Whether the server heard it is no matter: frames of a Session that nobody looks at are dropped.
     this.#host.connection.request("unsubscribe", { session_id: this.session_id }).catch(refusal);
