@@ -1,6 +1,8 @@
-// Builds the library twice, as ES modules and as CommonJS, each with its types: dist/esm and dist/cjs.
+// Builds the library twice, as ES modules and as CommonJS, each with its types: dist/esm and dist/cjs, or below the
+// folder that is given.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
@@ -19,9 +21,10 @@ function rewriteTypes(folder) {
 
 const FORMATS = { esm: { type: "module", module: "esnext" }, cjs: { type: "commonjs", module: "commonjs" } };
 
-rmSync(`${here}/dist`, { recursive: true, force: true });
+const target = resolve(process.argv[2] ?? `${here}/dist`);
+rmSync(target, { recursive: true, force: true });
 for (const [name, { type, module }] of Object.entries(FORMATS)) {
-  const folder = `${here}/dist/${name}`;
+  const folder = `${target}/${name}`;
   mkdirSync(folder, { recursive: true });
   // Says to Node and to TypeScript which format the files beside it have.
   writeFileSync(`${folder}/package.json`, `${JSON.stringify({ type, sideEffects: false })}\n`);
