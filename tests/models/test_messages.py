@@ -134,6 +134,21 @@ def test_C1_the_messages_api_gets_turns_that_alternate_and_are_the_users_at_both
     }
 
 
+def test_C1_results_come_first_and_calls_last_in_a_turn_of_the_messages_api() -> None:
+    call = ToolCallContent("c", "t", "{}")
+    request = wire_input(
+        (
+            user(TextContent("a")),
+            said(call, TextContent("b")),
+            user(TextContent("c")),
+            ModelMessage("tool", (ToolResultContent("c", "t", "1"),)),
+        ),
+        (),
+    )
+    kinds = [[block["type"] for block in turn["content"]] for turn in request["messages"]]
+    assert kinds == [["text"], ["text", "tool_use"], ["tool_result", "text"]]
+
+
 def test_C1_a_later_system_message_stays_where_it_is() -> None:
     request = wire_input(
         (user(TextContent("a")), said(TextContent("b")), ModelMessage("system", (TextContent("c"),))), ()

@@ -122,6 +122,18 @@ SERVERS: dict[str, tuple[list[Map], list[Call]]] = {
         ],
         [(None, "weather", '{"a": {"b": 1}, "c": {"d": 2}}')],
     ),
+    "the name in every fragment, and one that begins like a new input": (
+        [
+            chunk(fragment('{"a": ', index=0, name="weather")),
+            chunk(fragment('{"b": 1}', index=0, name="weather")),
+            chunk(fragment("}", index=0, name="weather")),
+        ],
+        [(None, "weather", '{"a": {"b": 1}}')],
+    ),
+    "calls without input, every index 0": (
+        [chunk(fragment("", index=0, id="a", name="now")), chunk(fragment("", index=0, id="b", name="now"))],
+        [("a", "now", "{}"), ("b", "now", "{}")],
+    ),
     "a new id for every fragment": (
         [
             chunk(fragment("", index=0, id="r1", name="weather")),

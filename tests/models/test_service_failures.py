@@ -20,7 +20,7 @@ PATIENCE = 30.0
     [
         (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", "context_length", False),
         (400, "invalid_request_error", "max_tokens: must be greater", "invalid_request", False),
-        (401, "authentication_error", "invalid key sk-secret-1234", "auth", False),
+        (401, "authentication_error", "invalid key: my secret words", "auth", False),
         (402, "billing_error", "pay first", "invalid_request", False),
         (403, "permission_error", "not for sk-secret-1234", "auth", False),
         (404, "not_found_error", "model: nope", "invalid_request", False),
