@@ -67,6 +67,7 @@ $(BENCH)/node_modules/.installed: $(BENCH)/package.json $(BENCH)/package-lock.js
 bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with other servers (ROUNDS=5)
 	$(BIN)/python -m pip install --quiet picows uvloop
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.fanout.run
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.bars
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client
 	cd clients/js && npm run --silent test

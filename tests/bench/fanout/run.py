@@ -50,9 +50,10 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Sample:
-    """CPU of the server in microseconds a delivered frame, and ages on arrival in ms."""
+    """CPU of the server in microseconds a delivered frame, ages on arrival in ms, and how long it took in all."""
 
     cpu_us: float
+    seconds: float
     p50_ms: float
     p99_ms: float
 
@@ -128,7 +129,12 @@ def measure(server: Server, scenario: Scenario, load: Path) -> Sample:
             process.send_signal(signal.SIGUSR2)
             answer = json.loads(generator.stdout.readline())
             spent = cpu_seconds(process.pid) - before
-    return Sample(spent / answer["frames"] * 1e6, answer["p50_us"] / 1000, answer["p99_us"] / 1000)
+    return Sample(
+        cpu_us=spent / answer["frames"] * 1e6,
+        seconds=answer["seconds"],
+        p50_ms=answer["p50_us"] / 1000,
+        p99_ms=answer["p99_us"] / 1000,
+    )
 
 
 def build(folder: Path) -> Path:

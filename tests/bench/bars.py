@@ -1,0 +1,241 @@
+"""The bars of the whole server that are not about fan-out: `python -m bench.bars` (part of `make bench`).
+
+Each row is a ratio of two measurements of one run, taken in turns, so that a noisy minute hits both; absolute times are
+not printed, because they say more about the machine.
+"""
+
+import json
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import process_time
+
+import trio
+
+from bench.fanout.run import SERVERS, Scenario, Server, build, measure, python, running
+from turnwire import Turnwire
+from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire.sessions.registry import Registry
+from turnwire.store.base import CreateSession, SaveMessage, SessionRecord
+from turnwire.store.sqlite import open_sqlite
+from turnwire_protocol.messages import Config, UserMessage
+from turnwire_protocol.parts import TextInput, TextPart
+
+ROUNDS = 5
+WHOLE = next(server for server in SERVERS if server.name == "turnwire: whole path")
+FANOUT = next(server for server in SERVERS if server.name == "turnwire: gateway alone")
+BARE = Server("websockets.trio", python("trio_loop"))
+IDLE_CLIENTS = 500
+SHORT, LONG = 50, 50_000
+DELTA_BYTES = 10
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bar: what it compares, the ratio that was measured, and the one that it should not exceed."""
+
+    name: str
+    ratio: float
+    spread: tuple[float, float]
+    bar: float
+
+    def line(self) -> str:
+        verdict = "met" if self.ratio <= self.bar else "missed"
+        low, high = self.spread
+        return f"| {self.name} | {self.ratio:.2f} ({low:.2f}-{high:.2f}) | at most {self.bar} | {verdict} |"
+
+
+def row(name: str, bar: float, pairs: list[tuple[float, float]]) -> Row:
+    """The median of the pairs' ratios, second to first."""
+    ratios = sorted(second / first for first, second in pairs)
+    return Row(name, statistics.median(ratios), (ratios[0], ratios[-1]), bar)
+
+
+class Nobody:
+    """A watcher that looks at nothing."""
+
+    def joined(self, snapshot: SnapshotFrames) -> None: ...
+
+    def published(self, item: Published) -> None: ...
+
+    def restarted(self, session_id: str) -> None: ...
+
+    def ended(self, session_id: str, reason: EndReason) -> None: ...
+
+
+# ------------------------------------------------------------------------------------------------- over real sockets
+
+
+def token_rate(load: Path) -> Row:
+    """How much longer the same paced answer takes to arrive at 20 clients than at one (Z6)."""
+    scenario = Scenario("paced", clients=1, frames=1_000, per_turn=1, interval_ms=1)
+
+    def seconds(clients: int) -> float:
+        return measure(WHOLE, replace(scenario, clients=clients), load).seconds
+
+    return row("time of one paced answer: 20 subscribers to 1", 1.1, [(seconds(1), seconds(20)) for _ in range(ROUNDS)])
+
+
+def whole_path(load: Path) -> Row:
+    scenario = Scenario("whole", clients=500, frames=1_000, per_turn=1, interval_ms=0)
+    pairs = [(measure(FANOUT, scenario, load).cpu_us, measure(WHOLE, scenario, load).cpu_us) for _ in range(ROUNDS)]
+    return row("CPU of a delta at 500 clients: whole path to gateway alone", 1.5, pairs)
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+def idle_bytes(server: Server, load: Path) -> float:
+    """What one connection that has joined and then says nothing adds to the server's memory."""
+    scenario = Scenario("idle", clients=IDLE_CLIENTS, frames=1, per_turn=1, interval_ms=0)
+    with running(server, scenario) as (process, port):
+        before = resident_bytes(process.pid)
+        numbers = [str(IDLE_CLIENTS), "1", str(server.greetings)]
+        command = [str(load), str(port), server.path, *numbers, *server.texts]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as clients:
+            assert clients.stdout is not None
+            assert clients.stdout.readline() == "ready\n"
+            grown = resident_bytes(process.pid) - before
+            clients.kill()
+    return grown / IDLE_CLIENTS
+
+
+def idle_memory(load: Path) -> Row:
+    pairs = [(idle_bytes(BARE, load), idle_bytes(FANOUT, load)) for _ in range(ROUNDS)]
+    return row("memory of an idle connection: turnwire to bare websockets.trio", 1.5, pairs)
+
+
+# -------------------------------------------------------------------------------------------------------- in process
+
+
+async def fill(path: Path, session_id: str, messages: int) -> None:
+    """A Session of so many Messages."""
+    async with open_sqlite(path) as store:
+        await store.commit(
+            [CreateSession(SessionRecord(session_id=session_id, config=Config(), created_at=1, updated_at=1))]
+        )
+        for start in range(1, messages + 1, 1_000):
+            await store.commit(
+                [SaveMessage(plain(session_id, n)) for n in range(start, min(start + 1_000, messages + 1))]
+            )
+
+
+def plain(session_id: str, sequence: int) -> UserMessage:
+    return UserMessage(
+        message_id=f"{session_id}-{sequence}",
+        session_id=session_id,
+        sequence=sequence,
+        revision=1,
+        created_at=1,
+        updated_at=1,
+        parts=(TextPart(part_id=f"p{sequence}", sequence=1, text="some words of a message " * 8),),
+    )
+
+
+async def cpu_of(action: Callable[[], Awaitable[object]]) -> float:
+    began = process_time()
+    await action()
+    return process_time() - began
+
+
+async def joining(folder: Path) -> Row:
+    """A join of a long Session to that of a short one, both opened anew each time (Z5)."""
+    path = folder / "join.db"
+    await fill(path, "short", SHORT)
+    await fill(path, "long", LONG)
+
+    async def join(sessions: Registry, session_id: str) -> None:
+        for _ in range(100):
+            watcher = Nobody()
+            await sessions.join(session_id, watcher)
+            sessions.leave(session_id, watcher)
+            sessions.evict_idle()
+
+    async with Turnwire(path).open() as sessions:
+        await join(sessions, "short")
+        pairs = [
+            (await cpu_of(lambda: join(sessions, "short")), await cpu_of(lambda: join(sessions, "long")))
+            for _ in range(ROUNDS)
+        ]
+    return row(f"joining a Session of {LONG:,} Messages to one of {SHORT}", 1.2, pairs)
+
+
+async def growing(folder: Path) -> Row:
+    """Twice the deltas into one Part (Z2)."""
+    async with Turnwire(folder / "grow.db").open() as sessions:
+
+        async def answer(deltas: int, number: int) -> None:
+            created = await sessions.create()
+            async with sessions.open(created.session_id) as session:
+                turn = await session.prompt(f"/text {deltas * DELTA_BYTES} {DELTA_BYTES}")
+                assert (await turn.finished()).status == "completed"
+
+        pairs = []
+        for number in range(ROUNDS):
+            half = await cpu_of(lambda number=number: answer(50_000, number))
+            whole = await cpu_of(lambda number=number: answer(100_000, number))
+            pairs.append((half, whole))
+    return row("CPU of 100,000 deltas into one Part to that of 50,000", 2.2, pairs)
+
+
+async def idle_sessions(folder: Path) -> Row:
+    """The same answer while 200 other Sessions lie watched and idle in memory."""
+    async with Turnwire(folder / "idle.db").open() as sessions:
+        created = await sessions.create()
+
+        async def answer() -> None:
+            async with sessions.open(created.session_id) as session:
+                assert (await (await session.prompt("/text 200000 20")).finished()).status == "completed"
+
+        await answer()
+        alone = [await cpu_of(answer) for _ in range(ROUNDS)]
+        for _ in range(200):
+            other = await sessions.create()
+            await sessions.join(other.session_id, Nobody())
+        crowded = [await cpu_of(answer) for _ in range(ROUNDS)]
+    return row("CPU of an answer: beside 200 idle Sessions to alone", 1.1, list(zip(alone, crowded, strict=True)))
+
+
+async def reconnecting(folder: Path) -> Row:
+    """How many snapshots are encoded for 1,000 clients that come back to one Session at once (R5)."""
+    async with Turnwire(folder / "back.db").open() as sessions:
+        created = await sessions.create()
+        await sessions.prompt(created.session_id, parts=(TextInput("/echo hello"),), client_request_id="r")
+        async with sessions.open(created.session_id) as session:
+            await session.stop()
+        taken: set[int] = set()
+
+        class Taker(Nobody):
+            def joined(self, snapshot: SnapshotFrames) -> None:
+                taken.add(id(snapshot.encoded("json")))
+
+        watchers = [Taker() for _ in range(1_000)]
+        async with trio.open_nursery() as nursery:
+            for watcher in watchers:
+                nursery.start_soon(sessions.join, created.session_id, watcher)
+    return Row("snapshots encoded for 1,000 clients that reconnect", len(taken), (len(taken), len(taken)), 1)
+
+
+async def in_process(folder: Path) -> list[Row]:
+    return [await measurement(folder) for measurement in (joining, growing, idle_sessions, reconnecting)]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        load = build(folder)
+        rows = [token_rate(load), whole_path(load), idle_memory(load), *trio.run(in_process, folder)]
+    print("\n| what | ratio (spread) | bar | |\n|---|---|---|---|")
+    print("\n".join(each.line() for each in rows))
+    output = Path(__file__).parent / "results"
+    output.mkdir(exist_ok=True)
+    data = {each.name: {"ratio": round(each.ratio, 3), "spread": each.spread, "bar": each.bar} for each in rows}
+    (output / "bars.json").write_text(json.dumps(data, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
