@@ -93,7 +93,12 @@ def _app(settings: Settings) -> Turnwire:
 
 async def _run(app: Turnwire, settings: Settings) -> None:
     await app.serve(
-        settings=GatewaySettings(host=settings.host, port=settings.port, tick_ms=settings.tick_ms),
+        settings=GatewaySettings(
+            host=settings.host,
+            port=settings.port,
+            tick_ms=settings.tick_ms,
+            write_timeout_s=settings.write_timeout_seconds,
+        ),
         grace_seconds=settings.grace_seconds,
         announce=partial(print, flush=True),
     )

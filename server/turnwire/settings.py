@@ -28,6 +28,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     titles: bool
     grace_seconds: float
     tick_ms: int
+    write_timeout_seconds: float
     log_level: str
 
 
@@ -210,6 +211,13 @@ FLAGS = (
         default="15000",
         help="interval of the sign of life that every client gets",
         parse=_integer(50, 600_000),
+    ),
+    Flag(
+        name="write-timeout-seconds",
+        metavar="SECONDS",
+        default="30",
+        help="how long a client may take no byte of what waits for it before it is given up",
+        parse=_seconds,
     ),
     Flag(
         name="log-level",

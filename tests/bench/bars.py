@@ -168,17 +168,16 @@ async def growing(folder: Path) -> Row:
     """Twice the deltas into one Part (Z2)."""
     async with Turnwire(folder / "grow.db").open() as sessions:
 
-        async def answer(deltas: int, number: int) -> None:
+        async def answer(deltas: int) -> None:
             created = await sessions.create()
             async with sessions.open(created.session_id) as session:
                 turn = await session.prompt(f"/text {deltas * DELTA_BYTES} {DELTA_BYTES}")
                 assert (await turn.finished()).status == "completed"
 
         pairs = []
-        for number in range(ROUNDS):
-            half = await cpu_of(lambda number=number: answer(50_000, number))
-            whole = await cpu_of(lambda number=number: answer(100_000, number))
-            pairs.append((half, whole))
+        for _ in range(ROUNDS):
+            half = await cpu_of(lambda: answer(50_000))
+            pairs.append((half, await cpu_of(lambda: answer(100_000))))
     return row("CPU of 100,000 deltas into one Part to that of 50,000", 2.2, pairs)
 
 

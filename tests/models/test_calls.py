@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from turnwire.models.calls import wire_id, wire_name
 
-ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+ID = re.compile(r"[-_0-9a-zA-Z]{1,40}")
+NAME = re.compile(r"[-_0-9a-zA-Z]{1,64}")
 
 
 @given(st.text(st.characters(), max_size=200))
