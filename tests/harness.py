@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -75,13 +75,20 @@ class ServerProcess:
 
 @asynccontextmanager
 async def server_process(
-    data: Path, *flags: str, port: int = 0, environment: Mapping[str, str] | None = None
+    data: Path,
+    *flags: str,
+    port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = ("-m", "turnwire"),
 ) -> AsyncIterator[ServerProcess]:
-    """A server on `data`, killed at the end if it still runs. Its log is `<data>.log`."""
+    """A server on `data`, killed at the end if it still runs. Its log is `<data>.log`.
+
+    `program` is what Python runs in place of `turnwire`.
+    """
     log = data.with_suffix(".log")
     with log.open("ab") as log_file:
         process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", "turnwire", "serve", "--port", str(port), "--data", str(data), *flags],
+            [sys.executable, *program, "serve", "--port", str(port), "--data", str(data), *flags],
             stdout=subprocess.PIPE,
             stderr=log_file,
             env={**os.environ, **(environment or {})},

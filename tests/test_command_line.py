@@ -123,16 +123,3 @@ async def test_W8_sigterm_announces_stops_turns_with_a_stored_reason_and_closes_
     async with server_process(tmp_path / "t.db") as server, wire_client(server.url) as client:
         page = await client.request("messages", session_id=session_id)
         assert page["items"] == view.messages
-
-
-async def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
-    async with (
-        server_process(tmp_path / "t.db", "--grace-seconds", "3600") as server,
-        wire_client(server.url) as client,
-    ):
-        session_id = (await client.request("session.create"))["session"]["session_id"]
-        await client.request("prompt", session_id=session_id, text="/silence 3600", client_request_id="r1")
-        server.process.send_signal(signal.SIGTERM)
-        await client.until(lambda: any(frame["op"] == "draining" for frame in client.frames))
-        server.process.send_signal(signal.SIGTERM)
-        await server.process.wait()

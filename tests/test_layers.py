@@ -8,7 +8,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = (
-    {"turnwire.app", "turnwire.cli", "turnwire.__main__", "turnwire.settings", "turnwire.conformance"},
+    {
+        "turnwire.app",
+        "turnwire.cli",
+        "turnwire.__main__",
+        "turnwire.settings",
+        "turnwire.conformance",
+        "turnwire.stopping",
+    },
     {"turnwire.gateway"},
     {"turnwire.sessions"},
     {"turnwire.context"},

@@ -3,7 +3,7 @@
 import logging
 import random
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from turnwire.models.base import ModelProvider
 from turnwire.models.select import provider_for
 from turnwire.sessions.environment import Environment, SessionLimits
 from turnwire.sessions.registry import Registry
+from turnwire.stopping import AT_ONCE_SECONDS, RESERVE_SECONDS, Watchdog, stop_unless_told_again
 from turnwire.store.base import Store
 from turnwire.store.sqlite import open_sqlite
 from turnwire.tools.base import Tool
@@ -100,46 +101,40 @@ class Turnwire:
         settings: GatewaySettings | None = None,
         grace_seconds: float = GRACE_SECONDS,
         announce: Callable[[str], None] = _log.info,
-    ) -> None:
+        watchdog: Watchdog | None = None,
+    ) -> bool:
         """Serves the chat page and the WebSocket until SIGTERM or SIGINT; a second signal ends it at once.
 
-        `announce` gets the line that says where the server listens. Raises as `open`, and OSError when the address
+        `announce` gets the line that says where the server listens. `watchdog` is given the time that the stop may
+        take; whoever made it cancels it. Returns whether the stop was orderly: no second
+        signal cut it short, and every Turn has its end in the store. Raises as `open`, and OSError when the address
         cannot be listened on.
         """
-        async with self._running() as (registry, store), trio.open_nursery() as nursery:
-            gateway = Gateway(
-                registry,
-                settings or GatewaySettings(host=host, port=port),
-                authenticator=OpenAccess(),
-                server=f"turnwire/{version('turnwire')}",
-                documents={
-                    **read_page(PAGE_DIRECTORY),
-                    "/schema.json": document(msgspec.json.encode(schema()), "application/schema+json"),
-                },
-                problem=lambda: store.problem,
-                rng=random.SystemRandom(),
-            )
-            ((bound, port),) = await nursery.start(gateway.serve)
-            announce(f"turnwire: listening on http://{f'[{bound}]' if ':' in bound else bound}:{port}")
-            with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        settings = settings or GatewaySettings(host=host, port=port)
+        watchdog = watchdog or Watchdog(lambda: None)
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with self._running() as (registry, store), trio.open_nursery() as nursery:
+                gateway = self._gateway(registry, store, settings)
+                ((bound, port),) = await nursery.start(gateway.serve)
+                announce(f"turnwire: listening on http://{f'[{bound}]' if ':' in bound else bound}:{port}")
                 await anext(signals)
-                async with trio.open_nursery() as stopping:
-                    stopping.start_soon(_end_at_once, signals, nursery.cancel_scope)
-                    await stop(registry, gateway, grace_seconds)
-                    stopping.cancel_scope.cancel()
-            nursery.cancel_scope.cancel()
+                watchdog.give(grace_seconds + settings.close_timeout_s + RESERVE_SECONDS)
+                orderly = await stop_unless_told_again(signals, registry, gateway, grace_seconds)
+                if not orderly:
+                    watchdog.give(AT_ONCE_SECONDS)
+                nursery.cancel_scope.cancel()
+        return orderly
 
-
-async def stop(registry: Registry, gateway: Gateway, grace_seconds: float) -> None:
-    """The orderly stop: no new Turns, tell everyone, let Turns finish, store why the rest did not, close 1012 (W8)."""
-    _log.info("stopping: %d turns are running", registry.running_turns)
-    registry.draining = True
-    gateway.announce()
-    await registry.drain(grace_seconds)
-    await gateway.drain()
-
-
-async def _end_at_once(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-    await anext(signals)
-    _log.warning("a second signal: ending at once")
-    scope.cancel()
+    def _gateway(self, registry: Registry, store: Store, settings: GatewaySettings) -> Gateway:
+        return Gateway(
+            registry,
+            settings,
+            authenticator=OpenAccess(),
+            server=f"turnwire/{version('turnwire')}",
+            documents={
+                **read_page(PAGE_DIRECTORY),
+                "/schema.json": document(msgspec.json.encode(schema()), "application/schema+json"),
+            },
+            problem=lambda: store.problem,
+            rng=random.SystemRandom(),
+        )

@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from turnwire.conformance import command as conformance
 from turnwire.gateway import GatewaySettings
 from turnwire.sessions.environment import now_ms
 from turnwire.settings import FLAGS, SettingError, Settings, settings_from
+from turnwire.stopping import Watchdog
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
 from turnwire.tools.workspace import workspace_tools
 from turnwire_protocol.schema import schema
@@ -38,10 +40,20 @@ EXPECTED_FAILURES = (StoreLocked, StoreIncompatible, StoreUnavailable, OSError)
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
+EXIT_FORCED = 3
+
+EXIT_CODES = """\
+exit codes:
+  0  the server was stopped in order: every turn has its end in the store
+  1  it could not start, or could not go on
+  2  wrong arguments
+  3  the stop was not orderly: cut short by a second signal, hung, or the end of a turn could not be stored;
+     the next start closes the turns that were left open
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs one command and exits: 0 when it is done, 1 when it failed, 2 for wrong arguments."""
+    """Runs one command and exits: 0 when it is done, 1 when it failed, 2 for wrong arguments, 3 as EXIT_CODES says."""
     options = _parser().parse_args(arguments)
     match options.command:
         case "serve":
@@ -67,8 +79,9 @@ def _serve(options: argparse.Namespace) -> int:
     )
     for library in ("websockets", "httpx2"):  # at INFO they tell of every request
         logging.getLogger(library).setLevel("WARNING")
+    watchdog = Watchdog(_end_by_force)
     try:
-        trio.run(partial(_run, app, settings))
+        orderly = trio.run(partial(_run, app, settings, watchdog))
     except (*EXPECTED_FAILURES, BaseExceptionGroup) as error:
         failures = list(_leaves(error))
         if not all(isinstance(failure, EXPECTED_FAILURES) for failure in failures):
@@ -76,7 +89,15 @@ def _serve(options: argparse.Namespace) -> int:
         for failure in failures:
             print(f"turnwire serve: {failure}", file=sys.stderr)
         return EXIT_FAILURE
-    return 0
+    finally:
+        watchdog.cancel()
+    return 0 if orderly else EXIT_FORCED
+
+
+def _end_by_force() -> None:
+    """For a process that cannot end by itself: no thread and no clean-up is waited for."""
+    print("turnwire serve: the stop took too long and was ended by force", file=sys.stderr, flush=True)
+    os._exit(EXIT_FORCED)
 
 
 def _app(settings: Settings) -> Turnwire:
@@ -91,16 +112,18 @@ def _app(settings: Settings) -> Turnwire:
     )
 
 
-async def _run(app: Turnwire, settings: Settings) -> None:
-    await app.serve(
+async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog) -> bool:
+    return await app.serve(
         settings=GatewaySettings(
             host=settings.host,
             port=settings.port,
             tick_ms=settings.tick_ms,
             write_timeout_s=settings.write_timeout_seconds,
+            close_timeout_s=settings.close_seconds,
         ),
         grace_seconds=settings.grace_seconds,
         announce=partial(print, flush=True),
+        watchdog=watchdog,
     )
 
 
@@ -124,8 +147,8 @@ def _parser() -> argparse.ArgumentParser:
     serve_parser = commands.add_parser(
         "serve",
         help="serve the chat page and the WebSocket",
-        description="Serves the chat page and the WebSocket until SIGTERM or Ctrl-C.",
-        epilog=EXAMPLES,
+        description="Serves the chat page and the WebSocket until SIGTERM or Ctrl-C; a second one ends it at once.",
+        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

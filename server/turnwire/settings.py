@@ -27,6 +27,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     context_window_tokens: int
     titles: bool
     grace_seconds: float
+    close_seconds: float
     tick_ms: int
     write_timeout_seconds: float
     log_level: str
@@ -203,6 +204,13 @@ FLAGS = (
         metavar="SECONDS",
         default="10",
         help="how long running turns may go on after SIGTERM before they are stopped",
+        parse=_seconds,
+    ),
+    Flag(
+        name="close-seconds",
+        metavar="SECONDS",
+        default="10",
+        help="how long clients may take after that to close their connections before they are cut off",
         parse=_seconds,
     ),
     Flag(

@@ -82,9 +82,13 @@ class Registry:
         session.close(RequestError("unavailable", "the session is being closed"))
         self._scopes.pop(session.session_id).cancel()
 
-    async def drain(self, grace_seconds: float, reason: TurnError = SHUTDOWN) -> None:
-        """Refuses new Turns, gives running ones `grace_seconds`, then stops them with a stored reason (W8)."""
+    async def drain(self, grace_seconds: float, reason: TurnError = SHUTDOWN) -> bool:
+        """Refuses new Turns, gives running ones `grace_seconds`, then stops them with a stored reason (W8).
+
+        False when an end could not be stored; the next start finds such a Turn and closes it (S7).
+        """
         self.draining = True
+        all_stored = True
         with trio.move_on_after(grace_seconds):
             for session in list(self._live.values()):
                 while session.loop.active is not None:
@@ -93,8 +97,9 @@ class Registry:
             try:
                 await session.do(partial(session.loop.stop, reason=reason))
             except RequestError as error:
-                # The next start finds the Turn and closes it (S7).
+                all_stored = False
                 _log.error("the turns of session %s cannot be ended in the store: %s", session.session_id, error)
+        return all_stored
 
     @property
     def running_turns(self) -> int:

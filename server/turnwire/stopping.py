@@ -1,0 +1,76 @@
+"""The end of a served process: the orderly stop, and what ends it by force when it hangs or is told twice (W8).
+
+signal    -> nothing new is begun, clients are told, Turns get their grace, the rest is stopped with a stored reason
++ grace   -> every connection is closed with 1012; a client that does not answer is cut off
++ close   -> the store finishes what it has accepted, and copies its log into the database file
++ reserve -> whatever still hangs, such as a disk that answers nothing, the process ends
+"""
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+
+import trio
+
+from turnwire.gateway import Gateway
+from turnwire.sessions.registry import Registry
+
+RESERVE_SECONDS = 10.0
+"""What the store and the model provider may take to close, beyond the grace of Turns and the closing of clients."""
+
+AT_ONCE_SECONDS = 2.0
+"""What they may take after a second signal."""
+
+_log = logging.getLogger(__name__)
+
+
+class Watchdog:
+    """Calls `end`, on a thread of its own, when the time that was given last has passed without `cancel`."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+        self._timer: threading.Timer | None = None
+
+    def give(self, seconds: float) -> None:
+        """From now on there is so much time; what was left before does not count."""
+        self.cancel()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """The end has come by itself. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+async def stop(registry: Registry, gateway: Gateway, grace_seconds: float) -> bool:
+    """The orderly stop: no new Turns, tell everyone, let Turns finish, store why the rest did not, close 1012 (W8).
+
+    False when the end of a Turn could not be stored.
+    """
+    _log.info("stopping: %d turns are running", registry.running_turns)
+    registry.draining = True
+    gateway.announce()
+    stored = await registry.drain(grace_seconds)
+    await gateway.drain()
+    return stored
+
+
+async def stop_unless_told_again(
+    signals: AsyncIterator[int], registry: Registry, gateway: Gateway, grace_seconds: float
+) -> bool:
+    """As `stop`; False when a further signal came first and cut it short."""
+    orderly = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_at, signals, nursery.cancel_scope)
+        orderly = await stop(registry, gateway, grace_seconds)
+        nursery.cancel_scope.cancel()
+    return orderly
+
+
+async def _cancel_at(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+    await anext(signals)
+    _log.warning("a second signal: ending at once")
+    scope.cancel()
