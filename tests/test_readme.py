@@ -112,10 +112,13 @@ def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
 async def test_the_fifteen_lines_in_the_readme_show_an_answer(tmp_path: Path) -> None:
     example = block("js")
     assert len(example.splitlines()) <= 15
-    library = (ROOT / "clients" / "js" / "dist" / "index.js").as_uri()
+    package = ROOT / "clients" / "js"
+    assert (package / "dist").is_dir(), "the JavaScript client is not built: make install"
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "turnwire").symlink_to(package)
     async with server_process(tmp_path / "t.db") as server:
         script = tmp_path / "example.mjs"
-        script.write_text(example.replace('"turnwire"', f'"{library}"').replace("127.0.0.1:8787", server.address))
+        script.write_text(example.replace("127.0.0.1:8787", server.address))
         process = await trio.lowlevel.open_process(
             ["node", "--experimental-websocket", "--no-warnings", str(script)], stdout=subprocess.PIPE
         )
