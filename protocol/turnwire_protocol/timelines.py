@@ -225,7 +225,7 @@ class Command(_Step, tag="command", kw_only=True, frozen=True):
     """Tells the client's driver to do something; `name` is for a later `returns`."""
 
     command: Literal["connect", "disconnect", "subscribe", "unsubscribe", "prompt", "stop", "respond", "older"]
-    fields: Template = {}
+    fields: dict[str, Template] = {}
     name: Name | None = None
 
 
@@ -238,24 +238,27 @@ class Returns(_Step, tag="returns", kw_only=True, frozen=True):
 
 
 class Accept(_Step, tag="accept", kw_only=True, frozen=True):
-    """Waits until the client has connected and said a `hello` like this, and lets it in, or refuses it.
+    """Waits until the client has connected anew and said a `hello` like this, and lets it in, or refuses it.
 
-    `welcome` changes fields of the usual one. `error` is sent instead, with `close` behind it. `unanswered` leaves the
-    `hello` to the next steps.
+    `welcome` changes fields of the usual one. Instead of it `error` may be sent, or nothing (`silent`).
     """
 
     hello: Pattern = {}
     welcome: dict[str, Template] = {}
     error: Template = None
-    close: int | None = None
-    unanswered: bool = False
+    silent: bool = False
 
 
 class Receive(_Step, tag="receive", kw_only=True, frozen=True):
-    """Reads on until a request like this came; none like `without` may come before it."""
+    """Reads on until a request like this came; none like `without` may come before it, save `ping`.
+
+    It is answered by `result` or `error`, if one is given; `$id` is its id for an answer that is sent later.
+    """
 
     frame: Pattern
     without: tuple[Pattern, ...] = ()
+    result: Template = None
+    error: Template = None
 
 
 class Shows(_Step, tag="shows", kw_only=True, frozen=True):
@@ -272,9 +275,7 @@ class Connection(_Step, tag="connection", kw_only=True, frozen=True):
 
 
 class Gone(_Step, tag="gone", kw_only=True, frozen=True):
-    """The client has ended its connection."""
-
-    code: Pattern = None
+    """The client ends its connection."""
 
 
 ClientStep: TypeAlias = Send | Cut | Close | Command | Returns | Accept | Receive | Shows | Connection | Gone

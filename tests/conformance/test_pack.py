@@ -18,6 +18,23 @@ FILES = list(timeline_files(pack_folder()))
 TIMELINES = [timeline for _, file in FILES for timeline in file.timelines]
 
 
+OFF_THE_WIRE = {
+    "R7": "how a page wakes up is the client's own",
+    "R9": "two sockets of one client look like two clients",
+    "E4": "no clock of a client is ever sent",
+    "K4": "rows of the database are not on the wire",
+    "Z2": "CPU time is not on the wire",
+    "Z3": "the limits are those of W9 and W10",
+    "Z4": "a file diff's size is that of L5",
+    "Z5": "time is not on the wire",
+    "X2": "where a token stands is up to the client; the pack sends it in `hello`",
+    "X3": "tokens expire by the server's own configuration",
+    "X4": "what the model gets is not on the wire",
+    "X5": "what a page shows is not on the wire",
+}
+"""Cases that no timeline can show, and why."""
+
+
 def test_W5_the_pack_is_as_large_as_it_says() -> None:
     assert len(TIMELINES) >= 60
     assert len({timeline.name for timeline in TIMELINES}) == len(TIMELINES)
@@ -31,6 +48,13 @@ def test_every_file_fits_the_schema(path: Path) -> None:
 def test_every_rule_of_the_wire_and_of_subscriptions_has_a_timeline() -> None:
     named = {rule for timeline in TIMELINES for rule in timeline.rules}
     assert {rule for rule in RULES if rule[0] in "WL"} - named == set()
+
+
+def test_every_case_that_shows_on_the_wire_has_a_timeline() -> None:
+    named = {rule for timeline in TIMELINES for rule in timeline.rules}
+    wanted = {case for case in CASES if case[0] in "JRZEKQAX"}
+    assert wanted - named - OFF_THE_WIRE.keys() == set()
+    assert named & OFF_THE_WIRE.keys() == set(), "it has a timeline, so it does show"
 
 
 def test_every_rule_that_a_timeline_names_exists() -> None:

@@ -1,36 +1,16 @@
 """Our server passes the whole pack, played by the command line as anybody would play it."""
 
-import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
+from conformance_world import conformance, verdicts_of
 from harness import server_process
 
 SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}} --tick-ms 2000 --grace-seconds 0.5"
-PATIENCE_SECONDS = 300
-
-
-def conformance(*arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and complaints of `turnwire conformance`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "turnwire", "conformance", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def verdicts_of(output: str) -> list[dict[str, Any]]:
-    verdicts: list[dict[str, Any]] = json.loads(output)
-    return verdicts
 
 
 @pytest.mark.slow

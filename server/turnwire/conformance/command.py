@@ -7,22 +7,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 import trio
 
 from turnwire.conformance.client_suite import play_clients
-from turnwire.conformance.pack import pack_folder, timeline_files
+from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
 from turnwire.conformance.peer import TcpDialer
 from turnwire.conformance.processes import has_folder
 from turnwire.conformance.server_suite import JOBS, ServerUnderTest, fresh_servers, play_all
 from turnwire.conformance.verdict import Verdict, table
 from turnwire_protocol.timelines import (
-    ClientTimeline,
     ClientTimelines,
-    ServerTimeline,
     ServerTimelines,
     TimelineFile,
 )
@@ -40,8 +38,6 @@ examples:
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
-
-Timelines = TypeVar("Timelines", ServerTimelines, ClientTimelines)
 
 
 def add_parser(commands: Any) -> None:
@@ -66,6 +62,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--only", metavar="TEXT", help="only timelines with this in their name, file or rules")
     parser.add_argument("--timelines", metavar="FOLDER", type=Path, help="other timelines than the built-in ones")
     parser.add_argument("--jobs", metavar="N", type=int, default=JOBS, help=f"timelines at a time [{JOBS}]")
+    parser.add_argument(
+        "--seconds", metavar="S", type=float, default=30.0, help="how long an ordinary step may take [30]"
+    )
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
 
 
@@ -88,30 +87,31 @@ async def _run(options: argparse.Namespace, files: list[tuple[str, TimelineFile]
     if options.client is not None:
         if options.server is not None or options.server_command is not None:
             raise ValueError("a client and a server cannot be tested at once")
-        chosen = _chosen(files, ClientTimelines, options.only)
-        return await play_clients(options.client, chosen, jobs=options.jobs)
-    servers = _chosen(files, ServerTimelines, options.only)
+        chosen = chosen_timelines(files, ClientTimelines, options.only)
+        return await play_clients(options.client, chosen, jobs=options.jobs, seconds=options.seconds)
+    servers = chosen_timelines(files, ServerTimelines, options.only)
     async with _server(options) as server:
         return await play_all(server, servers, jobs=options.jobs)
 
 
 @asynccontextmanager
 async def _server(options: argparse.Namespace) -> AsyncIterator[ServerUnderTest]:
+    common = {"token": options.token, "seconds": options.seconds}
     has = frozenset(options.has)
     if options.server_command is None:
         if options.server is None:
             raise ValueError("give --server, --server-command or --client")
-        yield ServerUnderTest(dialer=_dialer(options.server), has=has, token=options.token)
+        yield ServerUnderTest(dialer=_dialer(options.server), has=has, **common)
         return
     if has_folder(options.server_command):
         has |= {"workspace"}
     with tempfile.TemporaryDirectory(prefix="turnwire-conformance-") as home:
         fresh = fresh_servers(options.server_command, Path(home))
         if options.server is not None:
-            yield ServerUnderTest(dialer=_dialer(options.server), fresh=fresh, has=has, token=options.token)
+            yield ServerUnderTest(dialer=_dialer(options.server), fresh=fresh, has=has, **common)
             return
         async with fresh() as shared:
-            yield ServerUnderTest(dialer=shared, fresh=fresh, has=has, token=options.token)
+            yield ServerUnderTest(dialer=shared, fresh=fresh, has=has, **common)
 
 
 def _dialer(url: str) -> TcpDialer:
@@ -119,20 +119,3 @@ def _dialer(url: str) -> TcpDialer:
     if parts.scheme != "ws" or parts.hostname is None:
         raise ValueError(f"--server: expected a URL such as ws://127.0.0.1:8787/ws, got {url!r}")
     return TcpDialer(url, parts.hostname, parts.port or 80)
-
-
-def _chosen(
-    files: list[tuple[str, TimelineFile]], kind: type[Timelines], text: str | None
-) -> list[tuple[str, Timelines]]:
-    """The files of this kind, with those timelines only that are asked for."""
-    chosen: list[tuple[str, Timelines]] = []
-    for name, file in files:
-        if isinstance(file, kind):
-            asked = tuple(each for each in file.timelines if _is_asked_for(each, name, text))
-            if asked:
-                chosen.append((name, msgspec.structs.replace(file, timelines=asked)))
-    return chosen
-
-
-def _is_asked_for(timeline: ServerTimeline | ClientTimeline, file: str, text: str | None) -> bool:
-    return text is None or text in timeline.rules or text in file or text in timeline.name

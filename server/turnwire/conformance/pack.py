@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 import turnwire_protocol
-from turnwire_protocol.timelines import TimelineFile
+from turnwire_protocol.timelines import ClientTimeline, ClientTimelines, ServerTimeline, ServerTimelines, TimelineFile
+
+Timelines = TypeVar("Timelines", ServerTimelines, ClientTimelines)
 
 _INSTALLED: Final = Path(__file__).parent / "timelines"
 _IN_SOURCES: Final = Path(turnwire_protocol.__file__).parents[1] / "vectors" / "timelines"
@@ -31,3 +33,20 @@ def timeline_files(folder: Path) -> Iterator[tuple[str, TimelineFile]]:
     """Every file below the folder with its name, in order. Raises ValueError for one that is not right."""
     for path in sorted(folder.rglob("*.json")):
         yield f"{path.parent.name}/{path.stem}", read_timelines(path)
+
+
+def chosen_timelines(
+    files: list[tuple[str, TimelineFile]], kind: type[Timelines], text: str | None
+) -> list[tuple[str, Timelines]]:
+    """The files of this kind, with those timelines only that have `text` in their name, file or rules."""
+    chosen: list[tuple[str, Timelines]] = []
+    for name, file in files:
+        if isinstance(file, kind):
+            asked = tuple(each for each in file.timelines if _is_asked_for(each, name, text))
+            if asked:
+                chosen.append((name, msgspec.structs.replace(file, timelines=asked)))
+    return chosen
+
+
+def _is_asked_for(timeline: ServerTimeline | ClientTimeline, file: str, text: str | None) -> bool:
+    return text is None or text in timeline.rules or text in file or text in timeline.name

@@ -50,12 +50,14 @@ class ServerRun:
         let: Variables,
         control: ServerControl | None = None,
         token: str | None = None,
+        seconds: float = STEP_SECONDS,
     ) -> None:
         self._timeline = timeline
         self._dialer = dialer
         self._nursery = nursery
         self._control = control
         self._token = token
+        self._seconds = seconds
         self._variables: Variables = dict(let)
         self._peers: dict[str, Peer] = {}
         self._doing: dict[type, Callable[[Any], Awaitable[None]]] = {
@@ -84,7 +86,7 @@ class ServerRun:
     async def play(self) -> None:
         """Raises Failure at the first step that fails."""
         for number, step in enumerate(self._timeline.steps, start=1):
-            seconds = STEP_SECONDS if step.seconds is None else step.seconds
+            seconds = self._seconds if step.seconds is None else step.seconds
             where = f"step {number} ({step.__struct_config__.tag})"
             self._last = "nothing came"
             try:

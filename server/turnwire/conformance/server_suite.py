@@ -10,8 +10,8 @@ import trio
 from msgspec import Struct
 
 from turnwire.conformance.peer import Dialer
-from turnwire.conformance.processes import CommandServer
-from turnwire.conformance.server_run import ServerControl, ServerRun
+from turnwire.conformance.processes import CommandServer, ServerEnded
+from turnwire.conformance.server_run import STEP_SECONDS, ServerControl, ServerRun
 from turnwire.conformance.verdict import Failure, Verdict
 from turnwire_protocol.timelines import ServerTimeline, ServerTimelines
 
@@ -28,6 +28,8 @@ class ServerUnderTest(Struct, frozen=True, kw_only=True):
     fresh: FreshServer | None = None
     has: frozenset[str] = frozenset()
     token: str | None = None
+    seconds: float = STEP_SECONDS
+    """How long a step may take that says nothing else."""
 
     def lacks(self, timeline: ServerTimeline) -> str | None:
         """Why the timeline cannot be played here, or None."""
@@ -64,38 +66,29 @@ async def _play_one(
     number: int,
 ) -> None:
     lack = server.lacks(timeline)
-    if lack is not None:
-        verdicts[number] = Verdict(file=file, name=timeline.name, rules=timeline.rules, outcome="left out", reason=lack)
-        return
     failure: Failure | None = None
-    async with limit:
-        try:
-            await _play(server, content, timeline)
-        except Failure as failed:
-            failure = failed
-    verdicts[number] = Verdict(
-        file=file,
-        name=timeline.name,
-        rules=timeline.rules,
-        outcome="passed" if failure is None else "failed",
-        reason="" if failure is None else failure.reason,
-        broken="" if failure is None else failure.rule,
-    )
+    if lack is None:
+        async with limit:
+            failure = await _failure_of(server, content, timeline)
+    verdicts[number] = Verdict.of(file, timeline, failure, lack or "")
 
 
-async def _play(server: ServerUnderTest, content: ServerTimelines, timeline: ServerTimeline) -> None:
-    """Raises Failure."""
+async def _failure_of(server: ServerUnderTest, content: ServerTimelines, timeline: ServerTimeline) -> Failure | None:
     failure: Failure | None = None
-    async with _server_for(server, timeline) as (dialer, control), trio.open_nursery() as nursery:
-        run = ServerRun(timeline, dialer, nursery, let=content.let, control=control, token=server.token)
-        try:
-            await run.play()
-        except Failure as failed:
-            failure = failed  # out of the nursery, which would wrap it
-        await run.leave()
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    try:
+        async with _server_for(server, timeline) as (dialer, control), trio.open_nursery() as nursery:
+            run = ServerRun(
+                timeline, dialer, nursery, let=content.let, control=control, token=server.token, seconds=server.seconds
+            )
+            try:
+                await run.play()
+            except Failure as failed:
+                failure = failed  # kept, since the nursery would wrap it
+            await run.leave()
+            nursery.cancel_scope.cancel()
+    except ServerEnded as ended:
+        return Failure(str(ended), timeline.rules[0])
+    return failure
 
 
 @asynccontextmanager

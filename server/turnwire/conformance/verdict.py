@@ -5,6 +5,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from turnwire_protocol.timelines import ClientTimeline, ServerTimeline
+
 
 class Failure(Exception):
     """A timeline failed: why, and which rule is broken."""
@@ -24,6 +26,18 @@ class Verdict(Struct, frozen=True, kw_only=True):
     outcome: Literal["passed", "failed", "left out"]
     reason: str = ""
     broken: str = ""
+
+    @classmethod
+    def of(cls, file: str, timeline: ServerTimeline | ClientTimeline, failure: Failure | None, lack: str) -> "Verdict":
+        """Left out for a `lack`, failed for a `failure`, else passed."""
+        return cls(
+            file=file,
+            name=timeline.name,
+            rules=timeline.rules,
+            outcome="left out" if lack else "passed" if failure is None else "failed",
+            reason=lack or ("" if failure is None else failure.reason),
+            broken="" if failure is None else failure.rule,
+        )
 
 
 REASON_WIDTH = 400

@@ -1,0 +1,78 @@
+"""Our clients pass the pack: the Python view with its little client, and the TypeScript client."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from conformance_world import conformance, verdicts_of
+from turnwire.conformance.client_suite import play_clients
+from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
+from turnwire_protocol.timelines import ClientTimelines
+
+ROOT = Path(__file__).parents[2]
+PYTHON = f"{sys.executable} -m turnwire.conformance.python_client"
+SCRIPT = ROOT / "clients" / "js" / "scripts" / "conformance.mjs"
+LIBRARY = ROOT / "clients" / "js" / "dist" / "esm" / "index.js"
+
+
+def assert_all_passed(command: str) -> None:
+    code, output, complaints = conformance("--client", command, "--json")
+    assert complaints == ""
+    verdicts = verdicts_of(output)
+    assert [f"{each['name']}: {each['reason']}" for each in verdicts if each["outcome"] != "passed"] == []
+    assert len(verdicts) > 25
+    assert code == 0
+
+
+def test_W7_the_python_client_passes_every_timeline() -> None:
+    assert_all_passed(PYTHON)
+
+
+def test_W7_the_typescript_client_passes_every_timeline() -> None:
+    if shutil.which("node") is None or not LIBRARY.is_file():
+        pytest.skip("left out: the TypeScript client is not built (npm run build:lib in clients/js)")
+    assert_all_passed(f"node {SCRIPT}")
+
+
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [
+        ("import sys; sys.exit(3)", "ended with 3"),
+        ("print('hello')", "no line of JSON"),
+    ],
+)
+def test_a_program_that_is_no_driver_is_told_in_a_sentence(program: str, sentence: str) -> None:
+    code, output, complaints = conformance("--client", f'{sys.executable} -c "{program}"')
+    assert (code, output) == (2, "")
+    assert sentence in complaints
+    assert "Traceback" not in complaints
+
+
+FAULTS: dict[str, tuple[str, set[str]]] = {
+    "ignores gaps": ("W5", {"W5", "J1", "E2", "S5"}),
+    "keeps old epochs": ("W7", {"W7"}),
+    "never tires of 4403": ("4403 ends", {"W8"}),
+    "makes a new client_request_id": ("S9", {"S9"}),
+    "adds what it has already": ("J1", {"J1"}),
+    "speaks before hello": ("J5", {"W3"}),
+    "sends unknown fields": ("J5", {"W9"}),
+}
+"""What a client does wrong: which timelines are played, and the rules that are blamed."""
+
+
+async def test_each_broken_client_fails_where_it_should() -> None:
+    blamed: dict[str, set[str]] = {}
+
+    async def play(fault: str, chosen: str) -> None:
+        driver = f"{sys.executable} {Path(__file__).parent / 'broken_client.py'} '{fault}'"
+        files = chosen_timelines(list(timeline_files(pack_folder())), ClientTimelines, chosen)
+        verdicts = await play_clients(driver, files, jobs=4, seconds=5)
+        blamed[fault] = {verdict.broken for verdict in verdicts if verdict.outcome == "failed"}
+
+    async with trio.open_nursery() as nursery:
+        for fault, (chosen, _) in FAULTS.items():
+            nursery.start_soon(play, fault, chosen)
+    assert blamed == {fault: rules for fault, (_, rules) in FAULTS.items()}
