@@ -179,6 +179,46 @@ async def test_D4_what_cannot_be_read_is_unavailable(tmp_path: Path, disk: Fault
         assert sequences(await newest(store)) == [1]
 
 
+@pytest.mark.parametrize("fault", [apsw.IOError, apsw.CorruptError])
+async def test_D4_a_read_that_failed_is_a_problem_until_it_works_whatever_else_does(
+    tmp_path: Path, disk: FaultyDisk, fault: Fault
+) -> None:
+    path = tmp_path / "turnwire.db"
+    async with open_sqlite(path, vfs=disk.name) as store:
+        await store.commit([create(), *save(user(1))])
+    async with open_sqlite(path, vfs=disk.name, retry_seconds=0.01) as store:
+        disk.reading = fault
+        with pytest.raises(StoreUnavailable):
+            await newest(store)
+        disk.reading = None
+        assert store.problem, "no other answer has come yet"
+        with trio.fail_after(PATIENCE_SECONDS):
+            await store.wait_writable()
+        assert store.problem is None
+        await store.commit(save(user(2)))
+        assert sequences(await newest(store)) == [1, 2]
+
+
+async def test_D4_a_damaged_page_is_a_problem_that_hinders_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "turnwire.db"
+    async with open_sqlite(path) as store:
+        await store.commit([create("sound"), create("hurt")])
+        for sequence in range(1, 21):
+            parts = [text(f"p{sequence}", content="x" * 900)]
+            await store.commit(save(user(sequence, session_id="hurt", parts=parts)))
+    data = bytearray(path.read_bytes())
+    page = data.index(b'"p8"') // 4096 * 4096  # neither the first nor the last of the table, where the next rows go
+    data[page : page + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    async with open_sqlite(path, retry_seconds=0.01) as store:
+        with pytest.raises(StoreUnavailable):
+            await newest(store, "hurt")
+        for sequence in range(1, 4):
+            await store.commit(save(user(sequence, session_id="sound")))
+            assert store.problem, "what is damaged stays damaged"
+        assert sequences(await newest(store, "sound")) == [1, 2, 3]
+
+
 async def test_D4_a_disk_that_fails_while_opening_leaves_nothing_open(tmp_path: Path, disk: FaultyDisk) -> None:
     disk.writing = apsw.FullError
     for _ in range(2):

@@ -12,7 +12,8 @@ import trio.testing
 
 from store.builders import agent, create, messages, newest, open_store, save, sequences, text, user
 from turnwire.store.base import ConstraintViolated, StoreUnavailable
-from turnwire.store.writer import GROUP, Writer
+from turnwire.store.writer import Writer
+from turnwire.store.writer_thread import GROUP
 
 PATIENCE_SECONDS = 60
 

@@ -14,7 +14,8 @@ Rules of every Store (the contract suite proves them for each implementation):
 5. A Turn is started once and finished once (T1, T2).
 6. JSON that was stored is given back as it was, unknown fields included (P2).
 7. A broken rule raises `ConstraintViolated` and stores nothing. A store that cannot write raises `StoreUnavailable`
-   and stores nothing; it says so in `problem` until it can write again.
+   and stores nothing; it says so in `problem` until it can write again. So it does after a read that raised
+   `StoreUnavailable`, until the same read works.
 """
 
 from collections.abc import Sequence
@@ -222,7 +223,7 @@ class Store(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """Why the store cannot write at present, as a sentence for `/readyz`; None when it can."""
+        """Why the store cannot write, or read something, at present, as a sentence for `/readyz`; None when it can."""
 
     async def commit(self, operations: Sequence[Operation]) -> None:
         """Stores all operations in order, atomically and durably (rule 1).

@@ -15,7 +15,7 @@ from turnwire.store import reads
 from turnwire.store.base import ConstraintViolated, NotFound, StoredPage, StoreUnavailable
 from turnwire.store.context import Summary, check_summary
 from turnwire.store.paging import check_before, check_limit
-from turnwire.store.writer import translated
+from turnwire.store.writer_thread import translated
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from turnwire.store.base import (
 from turnwire.store.context import Summary
 from turnwire.store.paging import END, Cursor, fill_listing, fill_page
 from turnwire.store.rows import message_json
-from turnwire.store.writer import translated
+from turnwire.store.writer_thread import Work, translated
 from turnwire_protocol.messages import Config, Origin, StoredJson
 from turnwire_protocol.mutations import TurnError
 
@@ -72,15 +72,21 @@ UNION SELECT session_id FROM turns WHERE status IN ('queued', 'running')
 class Readers:
     """A few read-only connections; each read runs on a worker thread, in one transaction of its own (M1)."""
 
-    def __init__(self, connections: Sequence[apsw.Connection]) -> None:
+    def __init__(self, connections: Sequence[apsw.Connection], broken: Callable[[Work[Any], str], None]) -> None:
+        """`broken` is called with each read that the file has failed, and the sentence that says how."""
         self._connections = connections
+        self._broken = broken
         self._idle = list(connections)
         self._limiter = trio.CapacityLimiter(len(connections))
         self._closed = False
 
-    async def run(self, read: Callable[[apsw.Connection], T]) -> T:
+    async def run(self, read: Work[T]) -> T:
         """What `read` gives. Raises what it raises, and StoreUnavailable."""
-        return await trio.to_thread.run_sync(self._run, read, limiter=self._limiter)
+        try:
+            return await trio.to_thread.run_sync(self._run, read, limiter=self._limiter)
+        except StoreUnavailable as error:
+            self._broken(read, str(error))
+            raise
 
     async def aclose(self) -> None:
         """Waits for reads that run, then closes. Idempotent, not to be cancelled."""
@@ -109,7 +115,8 @@ def _in_transaction(connection: apsw.Connection, read: Callable[[apsw.Connection
     try:
         return read(connection)
     finally:
-        connection.execute("COMMIT")
+        if connection.in_transaction:  # an I/O error has ended it
+            connection.execute("COMMIT")
 
 
 def session(connection: apsw.Connection, session_id: str) -> SessionRecord:

@@ -29,15 +29,13 @@ from turnwire.store.owner import OwnerLock
 from turnwire.store.paging import check_before, check_limit, decode_cursor
 from turnwire.store.recovery import summed
 from turnwire.store.rows import prepare
-from turnwire.store.writer import RETRY_SECONDS, Writer, translated
+from turnwire.store.writer import Writer
+from turnwire.store.writer_thread import BUSY_MS, RETRY_SECONDS, translated
 from turnwire.store.writes import apply_all, recover_one
 from turnwire_protocol.messages import StoredJson
 
 READERS: Final = 2
 """Read-only connections, and so reads at the same time."""
-
-BUSY_MS: Final = 5000
-"""How long to wait for another program, such as a backup, that has the file locked."""
 
 LOG_BYTES: Final = 16 * 1024 * 1024
 """What a write-ahead log that grew beyond it is cut down to when it starts anew (D3)."""
@@ -74,7 +72,7 @@ class SqliteStore:
         self.path = files.path
         self._lock = files.lock
         self._writer = Writer(files.writer, token, retry_seconds=retry_seconds)
-        self._readers = reads.Readers(files.readers)
+        self._readers = reads.Readers(files.readers, self._writer.doubt)
         self._context = SqliteContextStore(self._readers, files.context)
         self._closed = trio.Event()
         self._closing = False
