@@ -70,6 +70,7 @@ bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with oth
 	$(BIN)/python -m pip install --quiet picows uvloop
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.fanout.run
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.bars
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.picture
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client
 	cd clients/js && npm run --silent test
