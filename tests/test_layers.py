@@ -14,6 +14,7 @@ LAYERS = (
         "turnwire.__main__",
         "turnwire.settings",
         "turnwire.conformance",
+        "turnwire.database",
         "turnwire.stopping",
     },
     {"turnwire.gateway"},

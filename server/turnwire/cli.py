@@ -1,4 +1,4 @@
-"""The command line: `turnwire serve | conformance | schema | version`."""
+"""The command line: `turnwire serve | db | conformance | schema | version`."""
 
 import argparse
 import json
@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import trio
 
+from turnwire import database
 from turnwire.app import Turnwire
 from turnwire.conformance import command as conformance
 from turnwire.gateway import GatewaySettings
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     match options.command:
         case "serve":
             sys.exit(_serve(options))
+        case "db":
+            sys.exit(database.run(options))
         case "conformance":
             sys.exit(conformance.run(options))
         case "schema":
@@ -157,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         serve_parser.add_argument(
             f"--{flag.name}", metavar=flag.metavar, help=f"{flag.help} [{flag.variable}{default}]"
         )
+    database.add_parser(commands)
     conformance.add_parser(commands)
     commands.add_parser("schema", help="print the JSON Schema of the protocol")
     commands.add_parser("version", help="print the version")

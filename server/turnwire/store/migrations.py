@@ -35,15 +35,35 @@ def check(connection: apsw.Connection, path: str, migrations: Sequence[str] = MI
 
 def migrate(connection: apsw.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
     """Brings a checked file to the newest version, one transaction a step: a crash leaves a whole version."""
-    for version in range(_number(connection, "user_version"), len(migrations)):
+    for version in range(version_of(connection), len(migrations)):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.execute(migrations[version])
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version + 1}")
+            _step(connection, version, migrations)
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+
+
+def rehearse(connection: apsw.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """As `migrate`, all in one transaction that is rolled back. Raises what `migrate` would raise."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for version in range(version_of(connection), len(migrations)):
+            _step(connection, version, migrations)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def version_of(connection: apsw.Connection) -> int:
+    """The version of a file; 0 for one that is empty."""
+    return _number(connection, "user_version")
+
+
+def _step(connection: apsw.Connection, version: int, migrations: Sequence[str]) -> None:
+    connection.execute(migrations[version])
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version + 1}")
 
 
 def _number(connection: apsw.Connection, pragma: str) -> int:
