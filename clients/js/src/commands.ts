@@ -182,11 +182,7 @@ export class CommandQueue {
   }
 
   #failed(item: Item, error: TurnwireError): void {
-    const { op, attempts } = item.command;
-    if (op === "session.delete" && error.code === "not_found" && attempts > 1) {
-      this.#remove(item); // an earlier attempt did it
-      item.settle.resolve({} as never);
-    } else if (!error.retryable) {
+    if (!error.retryable) {
       this.#remove(item);
       item.settle.reject(error);
     } else if (error.code === "lost") {

@@ -160,18 +160,33 @@ export class SessionHandle {
     return (await this.#command("session.update", change)).session;
   }
 
-  /** A new Session with the history of this one, up to a Message or all of it. */
+  /**
+   * A new Session with the history of this one, up to a Message or all of it. Without a `new_session_id` the client
+   * makes one up, so that a repeated request makes no second fork.
+   */
   async fork(options: CommandBody<"session.fork"> = {}): Promise<Session> {
-    const body = { new_session_id: this.#host.newId(), ...options };
-    return (await this.#command("session.fork", body)).session;
+    const session_id = this.#host.newId();
+    try {
+      return (await this.#command("session.fork", { new_session_id: session_id, ...options })).session;
+    } catch (error) {
+      if (refusal(error).code !== "conflict") throw error;
+      // Nobody else has this id: if there is such a Session, an attempt whose answer was lost made it.
+      const made = await this.#host.call("session.get", { session_id }).catch(() => {
+        throw error;
+      });
+      return made.session;
+    }
   }
 
   async archive(): Promise<void> {
     await this.#command("session.archive", {});
   }
 
+  /** Resolves also where there is no such Session any more. */
   async delete(): Promise<void> {
-    await this.#command("session.delete", {});
+    await this.#command("session.delete", {}).catch((error) => {
+      if (refusal(error).code !== "not_found") throw error;
+    });
   }
 
   #command<Op extends UnsentCommand["op"]>(

@@ -177,6 +177,19 @@ describe("Tools", () => {
     expect(wire.server.asked("prompt")).toHaveLength(1);
   });
 
+  test("P7 go on also when the answer overtakes the Mutations that it caused", async () => {
+    const all = await waiting();
+    const { wire, chat, fake, message_id } = all;
+    const publish = fake.publish.bind(fake);
+    fake.publish = (mutation) => void wire.clock.setTimeout(() => publish(mutation), 100);
+    wire.server.onRespond = () => complete(all, message_id);
+    await chat.addToolApprovalResponse({ id: "c1.i", approved: true });
+    void chat.sendMessage();
+    await wire.clock.advance(500);
+    expect(chat.status).toBe("ready");
+    expect(textOf(chat)).toBe("let me done");
+  });
+
   test("P7 are denied with a reason", async () => {
     const all = await waiting();
     const { wire, chat, fake } = all;

@@ -156,9 +156,20 @@ describe("without a definite answer", () => {
     wire.socket.drop(1006);
     await wire.clock.advance(2_000);
     await deleted;
-    await expect(Promise.all([session.delete(), wire.clock.advance(100)])).rejects.toMatchObject({
-      code: "not_found",
-    });
+  });
+
+  test("a fork that was made by an attempt whose answer was lost is that fork, and no second one is made", async () => {
+    const { wire, session } = await setup();
+    const forked = session.fork();
+    await wire.clock.advance(1);
+    expect(wire.server.sessions.size).toBe(2);
+    wire.socket.drop(1006);
+    await wire.clock.advance(2_000);
+    expect(wire.server.sessions.has((await forked).session_id)).toBe(true);
+    expect(wire.server.sessions.size).toBe(2);
+    const taken = expect(session.fork({ new_session_id: "s1" })).rejects.toMatchObject({ code: "conflict" });
+    await wire.clock.advance(100);
+    await taken;
   });
 });
 

@@ -1,10 +1,17 @@
 /** The package as users get it: packed, installed from the tarball, imported, required, and compiled against. */
 
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ask } from "./support/fake_interactions.ts";
+import { FakeServer } from "./support/fake_server.ts";
+import { examplesOf, programOf } from "./support/readme.ts";
+import { attachSockets } from "./support/sockets.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const modules = join(root, "node_modules");
@@ -83,6 +90,14 @@ export const wrong: number = session.getSnapshot().status;
 export const wrongToo: number = msgpackCodec.subprotocol;
 `;
 
+/** Throws with what the compiler says. */
+function compile(options: object, files: readonly string[]): void {
+  const strict = { strict: true, skipLibCheck: true, noEmit: true };
+  const compilerOptions = { target: "es2022", lib: ["es2022", "dom"], types: [], ...strict, ...options };
+  write("tsconfig.json", JSON.stringify({ compilerOptions, files }));
+  run(process.execPath, [join(modules, "typescript", "bin", "tsc"), "-p", "."]);
+}
+
 test.each([
   ["bundler", "esnext", "use.ts"],
   ["node16", "node16", "use.mts"],
@@ -91,19 +106,54 @@ test.each([
   "the types are found with moduleResolution %s, module %s, in %s",
   (moduleResolution, module, file) => {
     write(file, USE);
-    const compilerOptions = {
-      target: "es2022",
-      lib: ["es2022", "dom"],
-      types: [],
-      strict: true,
-      skipLibCheck: true,
-      noEmit: true,
-      module,
-      moduleResolution,
-    };
-    write("tsconfig.json", JSON.stringify({ compilerOptions, files: [file] }));
-    const compiler = join(modules, "typescript", "bin", "tsc");
-    expect(() => run(process.execPath, [compiler, "-p", "."])).not.toThrow();
+    expect(() => compile({ module, moduleResolution }, [file])).not.toThrow();
   },
   60_000,
 );
+
+/** A server that answers, and has a Session where a Tool waits for approval. */
+async function serve(): Promise<{ url: string; close: () => void }> {
+  const http = createServer();
+  const fake = new FakeServer(() => 0);
+  fake.onPrompt = (session, text) => {
+    const { message_id, parts } = session.open();
+    session.append(message_id, parts[0]!.part_id, `you said ${text}`);
+    session.close();
+    session.finish();
+  };
+  const waiting = fake.create("notes");
+  waiting.prompt("p", [{ type: "text", text: "write" }]);
+  ask(waiting, waiting.open().message_id, "c1", { path: "a.txt" });
+  attachSockets(http, fake);
+  await new Promise<void>((resolve) => void http.listen(0, "127.0.0.1", resolve));
+  return { url: `ws://127.0.0.1:${(http.address() as AddressInfo).port}/ws`, close: () => void http.close() };
+}
+
+describe("the README's examples", () => {
+  const SAID: Record<string, RegExp> = {
+    Start: /^done: you said \/stream 5$/m,
+    Connection: /^connected {2}0 to send$/m,
+    "Commands, online or not": /^\[ \[ 'waiting', '\/echo written offline' \] \]\nstarted$/m,
+    "Approvals and questions": /^may it\? [^]*\napproved$/m,
+    MessagePack: /^$/,
+  };
+
+  test.each(examplesOf("js"))("$heading: run, and say what they should", async (example) => {
+    const { url, close } = await serve();
+    write("example.mjs", programOf(example, url));
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, ["example.mjs"], { cwd: folder });
+    close();
+    expect(stderr).toBe("");
+    expect(stdout).toMatch(SAID[example.heading] ?? /^no such example$/);
+  });
+
+  test("in TypeScript compile", () => {
+    const examples = examplesOf("tsx").map(({ code }, index) => [`example${index}.tsx`, code] as const);
+    expect(examples.length).toBeGreaterThan(1);
+    for (const [file, code] of examples) write(file, code);
+    const files = examples.map(([file]) => file);
+    expect(() =>
+      compile({ module: "esnext", moduleResolution: "bundler", jsx: "react-jsx" }, files),
+    ).not.toThrow();
+  }, 60_000);
+});

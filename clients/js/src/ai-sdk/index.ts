@@ -11,7 +11,7 @@ import type { Client } from "../client.ts";
 import { TurnwireError } from "../errors.ts";
 import type { Receipt } from "../frames.ts";
 import type { SessionHandle, SessionState } from "../session.ts";
-import { turnStream } from "./turn_stream.ts";
+import { turnStream, type TurnStreamOptions } from "./turn_stream.ts";
 import { promptParts } from "./ui_messages.ts";
 
 export { toUIMessages } from "./ui_messages.ts";
@@ -97,6 +97,7 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
       const state = await this.#known(session, abortSignal);
       const turn_id = turnOf(state, message) ?? state.turn?.turn_id;
       if (turn_id === undefined) throw new Error("the message belongs to no turn that is known here");
+      const answered = new Set<string>();
       for (const part of message.parts) {
         if (!("approval" in part) || part.state !== "approval-responded") continue;
         const { id, approved, reason, descriptor } = part.approval;
@@ -104,13 +105,17 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
         if (!pending) continue; // answered elsewhere: the stream tells how
         // What the user saw, where the message still says it (A5).
         const { revision = pending.revision } = (descriptor ?? {}) as { revision?: number };
+        answered.add(id);
         const decision = approved ? "approved" : "denied";
         await session.respond(id, {
           revision,
           response: { decision, ...(reason !== undefined && { reason }) },
         });
       }
-      return this.#stream(session, turn_id, beginningOf(state, turn_id), abortSignal, message);
+      return this.#stream(session, turn_id, beginningOf(state, turn_id), abortSignal, {
+        told: message,
+        answered,
+      });
     } finally {
       leave();
     }
@@ -121,7 +126,7 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
     turn_id: string,
     after: number,
     abortSignal: AbortSignal | undefined,
-    told?: UIMessage,
+    more: Pick<TurnStreamOptions, "told" | "answered"> = {},
   ): ReadableStream<UIMessageChunk> {
     const { client, stopTurns = true } = this.#options;
     const { session_id } = session;
@@ -133,7 +138,7 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
         session.stop({ turn_id }).catch(reported);
       });
     };
-    return turnStream({ client, session, turn_id, after, told, abortSignal, onAbort });
+    return turnStream({ client, session, turn_id, after, abortSignal, onAbort, ...more });
   }
 
   /** The state once it is the server's. Rejects when it cannot be had. */

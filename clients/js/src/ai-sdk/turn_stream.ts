@@ -5,6 +5,7 @@ import type { Client } from "../client.ts";
 import type { SessionHandle, SessionState } from "../session.ts";
 import type { ErrorPart, Message, Mutation, TurnFinish } from "../types.ts";
 import { ChunkFeed } from "./chunks.ts";
+import { approvalsOf } from "./ui_messages.ts";
 
 export interface TurnStreamOptions {
   readonly client: Client;
@@ -14,6 +15,8 @@ export interface TurnStreamOptions {
   readonly after: number;
   /** The UIMessage that is gone on with, when a part of these Messages has been told already. */
   readonly told?: UIMessage | undefined;
+  /** Approvals that were answered just now: the view may not have heard of that yet. */
+  readonly answered?: ReadonlySet<string> | undefined;
   readonly abortSignal?: AbortSignal | undefined;
   /** The reader wants no more. */
   readonly onAbort: () => void;
@@ -31,7 +34,7 @@ export function turnStream(options: TurnStreamOptions): ReadableStream<UIMessage
 }
 
 function follow(
-  { client, session, turn_id, after, told, abortSignal, onAbort }: TurnStreamOptions,
+  { client, session, turn_id, after, told, answered, abortSignal, onAbort }: TurnStreamOptions,
   controller: ReadableStreamDefaultController<UIMessageChunk>,
 ): () => void {
   const feed = new ChunkFeed();
@@ -62,7 +65,7 @@ function follow(
     if (state.status === "error") close(error(state.reason ?? "the session cannot be followed"));
     else if (connection.status === "closed") close(error(connection.reason ?? "the connection is closed"));
     else if (isOver(state, turn_id, after)) close(outcome(finish, messages));
-    else if (isWaiting(messages)) close({ type: "finish" });
+    else if (isWaiting(messages, answered)) close({ type: "finish" });
   };
   const abort = (): void => {
     if (isClosed) return;
@@ -93,15 +96,15 @@ function isOver(state: SessionState, turn_id: string, after: number): boolean {
   );
 }
 
+/** States of Parts that move on by themselves. */
+const BUSY = ["streaming", "input-streaming", "ready", "running"];
+
 /** Whether nothing will happen before the user has answered an approval. */
-function isWaiting(messages: readonly Message[]): boolean {
+function isWaiting(messages: readonly Message[], answered?: ReadonlySet<string>): boolean {
   const parts = messages.flatMap((message) => message.parts);
-  const waits = parts.some(
-    (part) =>
-      part.type === "interaction" && part.interaction_type === "approval" && part.status === "pending",
-  );
-  const BUSY = ["streaming", "input-streaming", "ready", "running"];
-  return waits && !parts.some((part) => "state" in part && BUSY.includes(part.state ?? ""));
+  const pending = [...approvalsOf(parts).values()].filter((part) => part.status === "pending");
+  if (pending.length === 0 || pending.some((part) => answered?.has(part.interaction_id))) return false;
+  return !parts.some((part) => "state" in part && BUSY.includes(part.state ?? ""));
 }
 
 const error = (errorText: string): UIMessageChunk => ({ type: "error", errorText });

@@ -189,7 +189,7 @@ describe.skipIf(missingServer)("with the real server", () => {
     leave();
   });
 
-  test("title, archive and delete are seen by all", async () => {
+  test("title, fork, archive and delete are seen by all", async () => {
     const client = connect();
     const { session_id } = await client.createSession({ title: "before" });
     const session = client.session(session_id);
@@ -198,6 +198,8 @@ describe.skipIf(missingServer)("with the real server", () => {
     await until(other, ({ status }) => status === "live");
     expect(await session.update({ title: "after" })).toMatchObject({ title: "after" });
     await until(other, (state) => state.session?.title === "after", "the title");
+    const fork = await session.fork();
+    expect((await client.getSession(fork.session_id)).origin).toMatchObject({ session_id });
     await session.archive();
     expect((await client.listSessions({ archived: true })).items.map((item) => item.session_id)).toContain(
       session_id,

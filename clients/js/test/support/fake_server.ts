@@ -144,6 +144,7 @@ export class FakeConnection {
     if (op === "interaction.respond") return this.#respond(session, request, result);
     if (op === "session.update") return result({ session: session.update(request as object) });
     if (op === "session.fork") {
+      if (this.#server.sessions.has(request["new_session_id"] ?? "")) throw new RequestRefused("conflict");
       const fork = this.#server.create(request["new_session_id"]);
       fork.messages = session.messages.map((message) => ({ ...message, session_id: fork.session_id }));
       return result({ session: fork.session });
