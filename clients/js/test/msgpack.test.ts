@@ -25,7 +25,7 @@ test("W2 what is encoded is decoded to the same frame, and unset fields are left
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), (fields) => {
       const frame = { ...(JSON.parse(JSON.stringify(fields)) as object), op: "x" };
-      fc.pre(!("__proto__" in fields && Object.hasOwn(fields, "__proto__")));
+      fc.pre(!JSON.stringify(frame).includes('"__proto__"')); // of which more below
       expect(msgpackCodec.decode(binary(frame))).toEqual(frame);
     }),
   );
