@@ -216,7 +216,7 @@ class Answer:
         self._session.compaction.reported(step.input_tokens or call.input_tokens)
         turn.call = None
         if not step.calls_tools:
-            await self._loop.step_done(turn)
+            await self._loop.step_done(turn, called_tools=False)
             return
         self._finish_ended(turn, step)
         await self._session.checkpoint(self._projection.draft().with_texts_done())

@@ -4,6 +4,8 @@ Runs in the Session's task. An answer is a compare-and-set: it names the Interac
 The first one counts; whoever comes later is told who won and with what, and changes nothing.
 """
 
+import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,7 +14,7 @@ from msgspec import UNSET, structs
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.prompts import digest_of
 from turnwire.sessions.turns import Turn
-from turnwire.store.base import RequestRecord, SaveRequest
+from turnwire.store.base import RequestRecord, SaveRequest, StoreUnavailable
 from turnwire_protocol import lifecycle
 from turnwire_protocol.codec import convert, encode_json
 from turnwire_protocol.codes import RequestError
@@ -26,6 +28,8 @@ from turnwire_protocol.parts import InteractionPart, InteractionStatus
 
 if TYPE_CHECKING:
     from turnwire.sessions.session import Session
+
+_log = logging.getLogger(__name__)
 
 
 class Interactions:
@@ -93,7 +97,11 @@ class Interactions:
         draft, part = self._resolved(part, "expired", UNSET, UNSET)
         tool = draft.tool(part.tool_call_id)
         assert tool is not None, "an Interaction belongs to a Tool of its Message"
-        await self._session.loop.tools.refuse(turn, draft, tool, "nobody answered in time")
+        try:
+            await self._session.loop.tools.refuse(turn, draft, tool, "nobody answered in time")
+        except StoreUnavailable as error:
+            _log.error("interaction %s cannot expire yet: %s", interaction_id, error)
+            self._session.post_later(partial(self.expire, interaction_id))
 
     def _held(self, interaction_id: str) -> InteractionPart | None:
         projection = self._session.projection

@@ -108,7 +108,7 @@ class TurnLoop:
             max_bytes=self._env.limits.message_bytes,
         )
         receipt = frames.Receipt(
-            outcome="steered" if steered else "queued" if self.active else "started",
+            outcome="steered" if steered else "queued" if self.busy else "started",
             turn_id=turn_id,
             message_id=message.message_id,
             sequence=message.sequence,
@@ -119,7 +119,7 @@ class TurnLoop:
             steered.joined = True
             session.publish_message(message)
         else:
-            await self._accept(message, stored, starts=self.active is None)
+            await self._accept(message, stored, starts=not self.busy)
         return receipt
 
     async def _accept(self, message: UserMessage, stored: list[Operation], *, starts: bool) -> None:
@@ -186,9 +186,8 @@ class TurnLoop:
         envelope = {**self._session.envelope(), "created_at": turn.record.started_at}
         return TurnStart(**envelope, turn_id=turn.turn_id)
 
-    async def step_done(self, turn: Turn) -> None:
+    async def step_done(self, turn: Turn, *, called_tools: bool) -> None:
         """A Step and all of its tools have ended: the next Step, or the Turn's end (M8). Raises StoreUnavailable."""
-        called_tools = self._session.projection is not None and self._session.projection.ends_with_tools
         if not called_tools and not turn.joined:
             await self.close_turn(turn, "completed", None)
         elif turn.steps >= self._env.limits.steps:

@@ -48,14 +48,6 @@ class Projection:
         """Whether the only Part is the emptied one that a rolled-back Step left behind (M10, T6)."""
         return self._stand_in
 
-    @property
-    def ends_with_tools(self) -> bool:
-        """Whether the newest Step called tools, so that the model is to be told of the results."""
-        steps = [part.step_id for part in self._parts if part.step_id is not UNSET]
-        return bool(steps) and any(
-            isinstance(part, ToolPart | GrowingTool) and part.step_id == steps[-1] for part in self._parts
-        )
-
     def tools(self, step_id: str) -> Iterator[ToolPart]:
         """The Tools of one Step whose input is finished, in order."""
         return (part for part in self._parts if isinstance(part, ToolPart) and part.step_id == step_id)

@@ -37,8 +37,6 @@ class ToolCalls:
         self._env = session.env
         self._scopes: dict[str, trio.CancelScope] = {}
         """The running calls by `tool_call_id`."""
-        self._unstored: dict[str, ToolResult] = {}
-        """Results that wait for the store to work again."""
 
     # ------------------------------------------------------------------------------------------------------- starting
 
@@ -51,24 +49,26 @@ class ToolCalls:
             return part.ready(tool.parse(part.text))
         except ToolInputError as error:
             return part.terminal(str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of the tool fails its call, not the Session
+            _log.exception("the tool %s failed to read its input", tool.name)
+            return part.terminal(f"the tool failed to read its input: {type(error).__name__}")
 
     async def start(self, turn: Turn, step_id: str) -> None:
         """Runs the Step's Tools, or asks the user first: one commit for all of them (P6). Raises StoreUnavailable."""
         projection = self._session.projection
         assert projection is not None, "the Step was just stored"
         ready = [part for part in projection.tools(step_id) if part.state == "ready"]
-        if not ready:
-            await self._loop.step_done(turn)
-            return
         draft = projection.draft()
         started = [part for part in ready if self._start_one(draft, part)]
-        await self._session.checkpoint(draft)
+        if ready:
+            await self._session.checkpoint(draft)
         for part in started:
             self._run(turn, part)
         if self._env.limits.interaction_seconds is not None:
             for interaction in draft.interactions():
                 if interaction.status == "pending":
                     self._session.nursery.start_soon(self._expire_later, interaction.interaction_id)
+        await self.step_on(turn, step_id)
 
     def _start_one(self, draft: Projection, part: ToolPart) -> bool:
         """Moves a ready Tool on in the draft; True when it runs now."""
@@ -76,6 +76,12 @@ class ToolCalls:
         if tool.question is None and not self._needs_approval(tool):
             draft.replace(_moved(part, "running"))
             return True
+        try:
+            request = _request(tool, part)
+        except Exception as error:  # noqa: BLE001 - a fault of the tool fails its call, not the Session
+            _log.exception("the tool %s cannot say what it wants to know", tool.name)
+            draft.replace(structs.replace(_moved(part, "failed"), error=f"the tool failed: {type(error).__name__}"))
+            return False
         draft.replace(_moved(part, "waiting-user"))
         draft.add(
             InteractionPart(
@@ -87,7 +93,7 @@ class ToolCalls:
                 tool_call_id=part.tool_call_id,
                 status="pending",
                 revision=draft.revision + 1,
-                request=_request(tool, part),
+                request=request,
             )
         )
         return False
@@ -114,6 +120,7 @@ class ToolCalls:
             changed=turn.changes.changed,
         )
         with scope:
+            await trio.lowlevel.checkpoint_if_cancelled()  # its Turn may be over before its task first runs (T3)
             result = await call(self._tool(part), part.input, context)
             self._session.mailbox.post(Chore(partial(self._ended, turn, part.tool_call_id, result)))
 
@@ -135,11 +142,17 @@ class ToolCalls:
         await self.step_on(turn, part.step_id)
 
     async def step_on(self, turn: Turn, step_id: Any) -> None:
-        """Goes on with the Turn when every Tool of the Step has ended."""
+        """Goes on with the Turn when every Tool of the Step has ended, as soon as the store lets it."""
         projection = self._session.projection
-        assert projection is not None, "a Tool has just ended in it"
+        if projection is None or not self._is_running(turn):
+            return
         if all(part.state in lifecycle.TOOL.terminal for part in projection.tools(step_id)):
-            await self._loop.step_done(turn)
+            try:
+                await self._loop.step_done(turn, called_tools=True)
+            except StoreUnavailable as error:
+                # What has ended the last Tool is stored, and whoever did it was told so: the Turn must not hang on it.
+                _log.error("turn %s cannot go on yet: %s", turn.turn_id, error)
+                self._session.post_later(partial(self.step_on, turn, step_id))
 
     def _is_running(self, turn: Turn) -> bool:
         return self._loop.active is turn and turn.closing is None

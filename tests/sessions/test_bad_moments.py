@@ -1,0 +1,230 @@
+"""Faults of store, tools and clients at the worst moment, each of which once lost or stopped something."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from sessions_world import MakeWorld, Map, ViewWatcher, World, text_answer, tool_calls
+from simulation.faulty_store import Committed, FaultyStore, SimulatedBug, StoreFaults, unavailable
+from simulation.journal import Journal
+from turnwire.models.base import StepEnd
+from turnwire.sessions.environment import SessionLimits
+from turnwire.store.memory import MemoryStore
+from turnwire.tools.base import Approval, Question, Tool, ToolContext, ToolInputError
+from turnwire.tools.registry import ToolRegistry
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.parts import TextInput
+
+
+class Chosen(StoreFaults):
+    """Fails chosen operations, or all while it is `down`; `bug` is the operation that fails as nobody foresaw."""
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+        self.down = False
+        self.bug: int | None = None
+
+    def before(self, number: int) -> None:
+        if number == self.bug:
+            raise SimulatedBug
+        if self.down or number in self.numbers:
+            raise unavailable()
+
+
+class Bad:
+    """A world on a store whose faults the test chooses."""
+
+    def __init__(self, world: World, watcher: ViewWatcher, store: FaultyStore, faults: Chosen) -> None:
+        self.world = world
+        self.registry = world.registry
+        self.watcher = watcher
+        self.faults = faults
+        self._store = store
+
+    def fail_after(self, operations: int) -> None:
+        """The store does this many operations more, then fails one."""
+        self.faults.numbers = {self._store.operations + operations}
+
+    def meet_a_bug_after(self, operations: int) -> None:
+        """As `fail_after`, but nobody has foreseen how it fails."""
+        self.faults.bug = self._store.operations + operations
+
+    async def prompt(self, request_id: str, **options: Any) -> Any:
+        return await self.registry.prompt("s1", parts=(TextInput(request_id),), client_request_id=request_id, **options)
+
+    async def card(self) -> Map:
+        await self.watcher.until(lambda: bool(self.watcher.view.interactions))
+        return self.watcher.view.interactions[0]
+
+    async def respond(self, card: Map, response: Map, **options: Any) -> Any:
+        return await self.registry.respond(
+            "s1", card["interaction_id"], revision=card["revision"], response=response, **options
+        )
+
+    async def at_rest(self) -> list[Map]:
+        await self.watcher.until(lambda: self.watcher.view.turn is None and not self.watcher.view.queue)
+        stored = await self.world.stored()
+        assert self.watcher.view.messages == stored
+        return stored
+
+
+def a_tool(name: str, *, approval: Approval = "never", **changes: Any) -> Tool:
+    async def run(input: Any, context: ToolContext) -> Any:
+        await trio.lowlevel.checkpoint()
+        return "done"
+
+    options: dict[str, Any] = {"run": run, "parse": parse} | changes
+    return Tool(
+        name=name, description=name, input_schema={"type": "object"}, approval=approval, timeout_seconds=5, **options
+    )
+
+
+def parse(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ToolInputError(str(error)) from None
+
+
+def unreadable(text: str) -> Any:
+    return {}[text]  # type: ignore[misc]
+
+
+def wordless(input: Any) -> Question:
+    return Question(questions=input["questions"])
+
+
+TOOLS = ToolRegistry(
+    (
+        a_tool("echo"),
+        a_tool("danger", approval="ask"),
+        a_tool("unreadable", parse=unreadable),
+        a_tool("wordless", run=None, question=wordless),
+    )
+)
+
+
+@asynccontextmanager
+async def bad_world(world: MakeWorld, memory_store: MemoryStore, *calls: Any, **options: Any) -> AsyncIterator[Bad]:
+    faults = Chosen()
+    store = FaultyStore(memory_store, Committed(Journal("test")), faults)
+    async with world(*calls, store=store, tools=TOOLS, **options) as w:
+        await w.session()
+        with trio.fail_after(600):
+            yield Bad(w, await w.watch(), store, faults)
+
+
+async def test_M8_a_turn_ends_with_a_step_that_calls_nothing_and_says_nothing(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with bad_world(world, memory_store, tool_calls(("echo", "{}")), [(0.1, StepEnd(blocks=()))]) as w:
+        turn = await w.prompt("r1")
+        await w.at_rest()
+        record = await memory_store.turn(turn.turn_id)
+        assert record is not None
+        assert record.status == "completed"
+
+
+async def test_T4_who_gives_up_joining_is_never_joined(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with bad_world(world, memory_store) as w:
+        late = ViewWatcher("s1")
+        with trio.move_on_after(0):
+            await w.registry.join("s1", late)
+        w.registry.leave("s1", late)
+        await trio.sleep(1)
+        assert late.frames == []
+
+
+async def test_T1_prompts_keep_their_order_while_the_next_turn_cannot_be_stored(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with bad_world(world, memory_store, *[text_answer("hello")] * 3) as w:
+        await w.prompt("r1")
+        await w.prompt("r2")
+        w.fail_after(2)  # the first Part, the end of the first Turn
+        await w.watcher.until(lambda: w.watcher.view.turn is None)
+        assert len(w.watcher.view.queue) == 1
+        assert (await w.prompt("r3")).outcome == "queued"
+        stored = await w.at_rest()
+        prompts = {m["turn_id"]: m["parts"][0]["text"] for m in stored if m["role"] == "user"}
+        starts = [prompts[m["turn_id"]] for m in w.watcher.mutations("turn") if m["type"] == "start"]
+        assert starts == ["r1", "r2", "r3"]
+
+
+async def test_P7_an_answer_that_counted_moves_the_turn_on_though_the_store_fails_right_after(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    """The steered prompt makes the Turn close its Message, which is one more commit behind the answer's own."""
+    async with bad_world(world, memory_store, tool_calls(("danger", "{}")), text_answer("I see")) as w:
+        turn = await w.prompt("r1")
+        card = await w.card()
+        await w.prompt("r2", expected_turn_id=turn.turn_id)
+        w.fail_after(1)
+        assert (await w.respond(card, {"decision": "denied"})).status == "denied"
+        stored = await w.at_rest()
+        assert [m["role"] for m in stored] == ["user", "agent", "user", "agent"]
+        assert w.watcher.restarts == 0
+
+
+async def test_P7_a_card_expires_although_the_store_fails_at_that_moment(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    limits = SessionLimits(interaction_seconds=10)
+    calls = [tool_calls(("danger", "{}")), text_answer("I see")]
+    async with bad_world(world, memory_store, *calls, limits=limits) as w:
+        await w.prompt("r1")
+        await w.card()
+        w.fail_after(0)
+        (_, agent) = await w.at_rest()
+        assert [p["status"] for p in agent["parts"] if p["type"] == "interaction"] == ["expired"]
+        assert w.watcher.restarts == 0
+
+
+async def test_S9_an_answer_may_be_resent_with_its_fields_in_any_order(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with bad_world(world, memory_store, tool_calls(("danger", "{}")), text_answer("I see")) as w:
+        await w.prompt("r1")
+        card = await w.card()
+        one, other = {"reason": "no", "decision": "denied"}, {"decision": "denied", "reason": "no"}
+        results = [await w.respond(card, answer, client_request_id="a1") for answer in (one, one, other)]
+        assert results == results[:1] * 3
+        await w.at_rest()
+
+
+@pytest.mark.parametrize(("name", "error"), [("unreadable", "KeyError"), ("wordless", "KeyError")])
+async def test_P5_a_tool_that_breaks_while_it_reads_or_asks_has_failed(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore, name: str, error: str
+) -> None:
+    async with bad_world(world, memory_store, tool_calls((name, "{}")), text_answer("I see")) as w:
+        await w.prompt("r1")
+        (_, agent) = await w.at_rest()
+        (tool,) = [part for part in agent["parts"] if part["type"] == "tool"]
+        assert tool["state"] == "failed"
+        assert error in tool["error"]
+        assert w.watcher.restarts == 0
+
+
+async def test_S7_a_session_that_waits_for_its_recovery_is_not_evicted(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    """Its task has failed, and the store is away: the registry must neither forget it nor open it a second time."""
+    async with bad_world(world, memory_store, text_answer("hello"), text_answer("again")) as w:
+        w.registry.leave("s1", w.watcher)
+        w.meet_a_bug_after(3)  # the prompt's read and commit, the model's read
+        await w.prompt("r1")
+        w.faults.down = True
+        await trio.sleep(5)
+        w.registry.evict_idle()
+        with pytest.raises(RequestError) as refused:
+            await w.prompt("r2")
+        assert refused.value.code == "unavailable"
+        w.faults.down = False
+        await trio.sleep(5)
+        assert (await w.prompt("r3")).outcome == "started"
