@@ -113,5 +113,5 @@ def _stored(part: PartInput, part_id: str, sequence: int) -> UserPart:
 
 
 def digest_of(body: object) -> str:
-    """Tells whether two requests have the same body."""
-    return hashlib.sha256(encode_json(body).text).hexdigest()
+    """Tells whether two requests have the same body, in whatever order their maps have it."""
+    return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()

@@ -288,9 +288,9 @@ class Registry:
             await session.commit([DeleteSession(session_id)])
             session.close(RequestError("not_found", f"there is no session {session_id}", field="session_id"))
             session.channel.end("deleted")
+            self._evict(session)
 
         await session.do(delete)
-        self._evict(session)
 
     # -------------------------------------------------------------------------------------------------------- history
 

@@ -252,15 +252,23 @@ class Session:
         return session_frame(self.record, executing=self.loop.executing)
 
     async def join(self, watcher: Watcher, *, limit: int, include_internal: bool) -> None:
-        """Gives `watcher` a snapshot and, from that very point on, every Mutation (W4)."""
+        """Gives `watcher` a snapshot and, from that very point on, every Mutation (W4).
+
+        Where the caller is cancelled before that point, nothing is given: it can no longer take the watcher out.
+        """
+        gone = False
 
         async def join() -> None:
             audience: Audience = "all" if include_internal else "visible"
             frames = await self._snapshot(limit, audience)
-            self.channel.add(watcher, audience)
-            watcher.joined(frames)
+            if not gone:
+                self.channel.add(watcher, audience)
+                watcher.joined(frames)
 
-        await self.do(join)
+        try:
+            await self.do(join)
+        finally:
+            gone = True
 
     async def _snapshot(self, limit: int, audience: Audience) -> SnapshotFrames:
         """Built once for each state, however many join at it."""
