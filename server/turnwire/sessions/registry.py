@@ -96,9 +96,9 @@ class Registry:
         for session in [session for session in self._live.values() if session.loop.busy]:
             try:
                 await session.do(partial(session.loop.stop, reason=reason))
-            except RequestError as error:
+            except Exception:  # noqa: BLE001 - one Session's fault must not keep the others from their orderly end
                 all_stored = False
-                _log.error("the turns of session %s cannot be ended in the store: %s", session.session_id, error)
+                _log.exception("the turns of session %s cannot be ended in the store", session.session_id)
         return all_stored
 
     @property

@@ -216,16 +216,18 @@ class Session:
             actions.append(action(self.env, "approval-mode-change", f"Approval mode: {mode}", data=data))
         if actions:
             changes = {"title": before.title if title is None else title, "config": config}
-            await record(self, actions, UpdateSession(structs.replace(before, **changes, updated_at=self._touched())))
-            self.record = structs.replace(self.record, **changes)
+            touched = self._touched()
+            await record(self, actions, UpdateSession(structs.replace(before, **changes, updated_at=touched)))
+            self.record = structs.replace(self.record, **changes, updated_at=max(touched, self.record.updated_at))
             self._announce_session(before)
         return self.frame()
 
     async def set_title(self, title: str) -> None:
         """A title that nobody chose: stored and published, but no Action of anyone (L3)."""
         before = self.record
-        await self.commit([UpdateSession(structs.replace(before, title=title, updated_at=self._touched()))])
-        self.record = structs.replace(self.record, title=title)
+        named = structs.replace(before, title=title, updated_at=self._touched())
+        await self.commit([UpdateSession(named)])
+        self.record = named
         self._announce_session(before)
 
     async def archive(self) -> None:
