@@ -8,11 +8,12 @@ import msgspec
 import pytest
 import trio
 
-from sessions_world import MakeWorld, Map, ViewWatcher, World, text_answer, tool_calls
+from sessions_world import Kinds, MakeWorld, Map, ViewWatcher, World, text_answer, tool_calls
 from simulation.faulty_store import Committed, FaultyStore, SimulatedBug, StoreFaults, unavailable
 from simulation.journal import Journal
 from turnwire.models.base import StepEnd
 from turnwire.sessions.environment import SessionLimits
+from turnwire.sessions.snapshots import session_frame
 from turnwire.store.memory import MemoryStore
 from turnwire.tools.base import Approval, Question, Tool, ToolContext, ToolInputError
 from turnwire.tools.registry import ToolRegistry
@@ -27,12 +28,16 @@ class Chosen(StoreFaults):
         self.numbers: set[int] = set()
         self.down = False
         self.bug: int | None = None
+        self.pause_seconds = 0.0
 
     def before(self, number: int) -> None:
         if number == self.bug:
             raise SimulatedBug
         if self.down or number in self.numbers:
             raise unavailable()
+
+    def pause(self) -> float:
+        return self.pause_seconds
 
 
 class Bad:
@@ -91,7 +96,7 @@ def parse(text: str) -> Any:
 
 
 def unreadable(text: str) -> Any:
-    return {}[text]  # type: ignore[misc]
+    raise KeyError(text)
 
 
 def wordless(input: Any) -> Question:
@@ -134,10 +139,11 @@ async def test_T4_who_gives_up_joining_is_never_joined(
 ) -> None:
     async with bad_world(world, memory_store) as w:
         late = ViewWatcher("s1")
-        with trio.move_on_after(0):
-            await w.registry.join("s1", late)
+        w.faults.pause_seconds = 1.0
+        with trio.move_on_after(0.5):
+            await w.registry.join("s1", late, limit=7)
         w.registry.leave("s1", late)
-        await trio.sleep(1)
+        await trio.sleep(10)
         assert late.frames == []
 
 
@@ -184,6 +190,33 @@ async def test_P7_a_card_expires_although_the_store_fails_at_that_moment(
         (_, agent) = await w.at_rest()
         assert [p["status"] for p in agent["parts"] if p["type"] == "interaction"] == ["expired"]
         assert w.watcher.restarts == 0
+
+
+async def test_W8_a_drain_ends_whatever_befalls_one_session(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    hanging = [text_answer("a", every=1_000.0)] * 2
+    async with bad_world(world, memory_store, *hanging, limits=SessionLimits(first_event_seconds=None)) as w:
+        first = await w.prompt("r1")
+        await w.registry.create(session_id="s2")
+        second = await w.registry.prompt("s2", parts=(TextInput("x"),), client_request_id="r1")
+        await trio.testing.wait_all_tasks_blocked()
+        w.meet_a_bug_after(0)
+        await w.registry.drain(0)
+        records = [await memory_store.turn(turn.turn_id) for turn in (first, second)]
+        assert sorted(record.status for record in records if record is not None) == ["running", "stopped"]
+
+
+async def test_L3_a_session_that_was_named_is_shown_as_it_is_stored(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    provider = Kinds(text_answer("hello"), title=(text_answer("A name", every=5.0),))
+    async with bad_world(world, memory_store, provider=provider, titles=True) as w:
+        await w.prompt("r1")
+        await w.watcher.until(lambda: bool(w.watcher.mutations("session")))
+        stored = await memory_store.session("s1")
+        assert stored.title == "A name"
+        assert await w.registry.get("s1") == session_frame(stored, executing=False)
 
 
 async def test_S9_an_answer_may_be_resent_with_its_fields_in_any_order(

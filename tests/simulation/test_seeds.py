@@ -1,0 +1,60 @@
+"""Sessions in thousands of random worlds: S1-S9, M5-M10, P1-P7, T1-T6, W4, W5 and L1 all hold in each.
+
+`TURNWIRE_SEED=n pytest tests/simulation` plays one seed again, and prints what happened in it.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from simulation.faulty_store import StillClock
+from simulation.simulate import run_seed
+from turnwire.store.base import Store
+from turnwire.store.sqlite import open_sqlite
+
+BLOCKS = 20
+SEEDS_A_BLOCK = 100
+
+PINNED = (2051,)
+"""Seeds that once broke a rule."""
+
+SQLITE_SEEDS = 30
+
+chosen = os.environ.get("TURNWIRE_SEED")
+
+
+@pytest.mark.skipif(chosen is not None, reason="one seed was chosen")
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_S6_S9_T1_W4_every_rule_holds_in_any_world(block: int) -> None:
+    first = block * SEEDS_A_BLOCK
+    for seed in range(first, first + SEEDS_A_BLOCK):
+        journal = run_seed(seed)
+        assert not journal.broken, journal.report()
+
+
+@pytest.mark.parametrize("seed", PINNED if chosen is None else [int(chosen)])
+def test_S6_S9_T1_W4_every_rule_holds_in_a_world_that_once_broke_one(seed: int) -> None:
+    journal = run_seed(seed)
+    if chosen is not None:
+        print(journal.report())
+    assert not journal.broken, journal.report()
+
+
+@pytest.mark.skipif(chosen is not None, reason="one seed was chosen")
+def test_S6_S9_T1_W4_every_rule_holds_on_sqlite(tmp_path: Path) -> None:
+    for seed in range(SQLITE_SEEDS):
+
+        @asynccontextmanager
+        async def open_store(path: Path = tmp_path / f"{seed}.db") -> AsyncIterator[Store]:
+            async with open_sqlite(path) as store:
+                yield StillClock(store)
+
+        journal = run_seed(seed, open_store=open_store)
+        assert not journal.broken, journal.report()
+
+
+def test_a_seed_plays_the_same_each_time() -> None:
+    assert [run_seed(seed).lines for seed in range(10)] == [run_seed(seed).lines for seed in range(10)]
