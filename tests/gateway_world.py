@@ -16,8 +16,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.trio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from turnwire.gateway import Document, Gateway, GatewaySettings, OpenAccess
+from turnwire.gateway import Authenticator, Authorizer, Document, Gateway, GatewaySettings, OpenAccess
 from turnwire.sessions.channel import Channel, SnapshotFrames, Watcher
+from turnwire.sessions.faults import unknown_session
+from turnwire.store.base import Scope
 from turnwire_protocol import frames
 from turnwire_protocol.codec import Format, encode
 from turnwire_protocol.codes import RequestError
@@ -26,6 +28,14 @@ from turnwire_protocol.mutations import DeltaMutation, MessageMutation
 from turnwire_protocol.parts import PartInput, TextInput, TextPart
 
 Map = dict[str, Any]
+EPOCH = 1_800_000_000
+"""What the wall clock of a gateway world shows when the clock of trio shows 0, in seconds since 1970."""
+
+
+def world_time() -> float:
+    return EPOCH + trio.current_time()
+
+
 SUBPROTOCOLS: dict[Format, str] = {"json": frames.SUBPROTOCOL_JSON, "msgpack": frames.SUBPROTOCOL_MSGPACK}
 
 
@@ -33,8 +43,9 @@ SUBPROTOCOLS: dict[Format, str] = {"json": frames.SUBPROTOCOL_JSON, "msgpack": f
 
 
 class MemorySession:
-    def __init__(self, session_id: str, title: str | None) -> None:
+    def __init__(self, session_id: str, title: str | None, owner: str) -> None:
         self.session_id = session_id
+        self.owner = owner
         self.title = title
         self.items: list[UserMessage] = []
         self.channel = Channel(session_id, "epoch-1")
@@ -80,11 +91,11 @@ class MemorySessions:
     def _find(self, session_id: str) -> MemorySession:
         session = self.sessions.get(session_id)
         if session is None:
-            raise RequestError("not_found", f"session_id: there is no Session {session_id}", field="session_id")
+            raise unknown_session(session_id)
         return session
 
-    def add(self, session_id: str, title: str | None = None) -> MemorySession:
-        session = self.sessions[session_id] = MemorySession(session_id, title)
+    def add(self, session_id: str, title: str | None = None, owner: str = "local") -> MemorySession:
+        session = self.sessions[session_id] = MemorySession(session_id, title, owner)
         return session
 
     async def create(
@@ -96,14 +107,33 @@ class MemorySessions:
         metadata: dict[str, Any] | None = None,
         client_request_id: str | None = None,
         principal: str,
+        most: int | None = None,
     ) -> Session:
         await self._enter()
+        if most is not None and self.created_by.count(principal) >= most:
+            raise RequestError("conflict", f"you own {most} sessions")
         self.created_by.append(principal)
-        return self.add(session_id or f"s-{next(self._ids)}", title).frame()
+        return self.add(session_id or f"s-{next(self._ids)}", title, principal).frame()
 
-    async def list(self, *, before: str | None = None, limit: int = 50, archived: bool = False) -> frames.SessionPage:
+    async def owned_by(self, session_id: str, principal: str) -> bool:
         await self._enter()
-        items = tuple(session.frame() for session in self.sessions.values())
+        session = self.sessions.get(session_id)
+        return session is not None and session.owner == principal
+
+    async def list(
+        self,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+        archived: bool = False,
+        scope: Scope | None = None,
+    ) -> frames.SessionPage:
+        await self._enter()
+        items = tuple(
+            session.frame()
+            for session in self.sessions.values()
+            if scope is None or session.owner == scope.owner or session.session_id in scope.session_ids
+        )
         return frames.SessionPage(items=items[:limit], has_more=len(items) > limit)
 
     async def get(self, session_id: str) -> Session:
@@ -200,11 +230,17 @@ class MemorySessions:
         raise RequestError("not_found", f"there is no interaction {interaction_id}", field="interaction_id")
 
     async def fork(
-        self, session_id: str, *, through_message_id: str | None = None, new_session_id: str | None = None
+        self,
+        session_id: str,
+        *,
+        through_message_id: str | None = None,
+        new_session_id: str | None = None,
+        principal: str,
+        most: int | None = None,
     ) -> Session:
         await self._enter()
         source = self._find(session_id)
-        copy = self.add(new_session_id or f"s-{next(self._ids)}", source.title)
+        copy = self.add(new_session_id or f"s-{next(self._ids)}", source.title, principal)
         copy.items = list(source.items)
         return copy.frame()
 
@@ -550,9 +586,14 @@ class World:
 
 @asynccontextmanager
 async def gateway_world(
-    settings: GatewaySettings | None = None, *, network: bool = False, documents: dict[str, Document] | None = None
+    settings: GatewaySettings | None = None,
+    *,
+    network: bool = False,
+    documents: dict[str, Document] | None = None,
+    authenticator: Authenticator | None = None,
+    authorizer: Authorizer | None = None,
 ) -> AsyncIterator[World]:
-    """A gateway over memory links, or with `network` on a real loopback port."""
+    """A gateway over memory links, or with `network` on a real loopback port; its wall clock is `world_time`."""
     sessions = MemorySessions()
     given = structs.replace(settings or GatewaySettings(), port=0)
     async with trio.open_nursery() as nursery:
@@ -560,11 +601,13 @@ async def gateway_world(
         gateway = Gateway(
             sessions,
             given,
-            authenticator=OpenAccess(),
+            authenticator=authenticator or OpenAccess(),
+            authorizer=authorizer,
             server="turnwire/test",
             documents=documents or {},
             problem=lambda: worlds[0].problem,
             rng=random.Random(1),
+            now=world_time,
         )
         world = World(gateway, sessions)
         worlds.append(world)

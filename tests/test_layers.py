@@ -16,6 +16,7 @@ LAYERS = (
         "turnwire.conformance",
         "turnwire.database",
         "turnwire.stopping",
+        "turnwire.token_command",
     },
     {"turnwire.gateway"},
     {"turnwire.sessions"},

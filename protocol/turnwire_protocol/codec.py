@@ -104,9 +104,9 @@ def decode_request(data: bytes | str, format: Format) -> frames.Request:
     return request_of(decode_map(data, format))
 
 
-def request_of(value: dict[str, Any]) -> frames.Request:
+def request_of(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> frames.Request:
     """The request that a plain map stands for. Raises RequestError."""
-    check_json(value)
+    check_json(value, max_depth=max_depth)
     op = value.get("op")
     if not isinstance(op, str):
         raise RequestError("invalid_argument", "op: expected a string", field="op")

@@ -166,13 +166,18 @@ Request: TypeAlias = (
 
 
 class Limits(Struct, kw_only=True, frozen=True):
-    """What the server holds clients to: bytes for `max_frame` and `max_request`, items for the others."""
+    """What the server holds clients to: bytes for `max_frame` and `max_request`, counts for the others."""
 
     max_frame: Ordinal
     max_request: Ordinal
     page: Ordinal
     max_page: Ordinal
     max_subscriptions: Ordinal
+    max_depth: Ordinal | UnsetType = UNSET
+    max_fragments: Ordinal | UnsetType = UNSET
+    max_requests: Ordinal | UnsetType = UNSET
+    requests_per_s: float | UnsetType = UNSET
+    request_burst: Ordinal | UnsetType = UNSET
 
 
 class Principal(Struct, frozen=True):

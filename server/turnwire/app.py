@@ -12,7 +12,8 @@ import msgspec
 import trio
 
 from turnwire.context.composer import WINDOW_TOKENS, Composer
-from turnwire.gateway import Gateway, GatewaySettings, OpenAccess, document, read_page
+from turnwire.gateway import Authenticator, Authorizer, Gateway, GatewaySettings, OpenAccess, document, read_page
+from turnwire.gateway.auth import is_loopback
 from turnwire.models.base import ModelProvider
 from turnwire.models.select import provider_for
 from turnwire.sessions.environment import Environment, SessionLimits
@@ -61,6 +62,7 @@ class Turnwire:
         self._limits = limits or SessionLimits()
         self._context_window_tokens = context_window_tokens
         self._titles = titles
+        self._serving: Gateway | None = None
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Registry]:
@@ -99,23 +101,31 @@ class Turnwire:
         port: int = 8787,
         *,
         settings: GatewaySettings | None = None,
+        authenticator: Authenticator | None = None,
+        authorizer: Authorizer | None = None,
         grace_seconds: float = GRACE_SECONDS,
         announce: Callable[[str], None] = _log.info,
         watchdog: Watchdog | None = None,
     ) -> bool:
         """Serves the chat page and the WebSocket until SIGTERM or SIGINT; a second signal ends it at once.
 
-        `announce` gets the line that says where the server listens. `watchdog` is given the time that the stop may
-        take; whoever made it cancels it. Returns whether the stop was orderly: no second
-        signal cut it short, and every Turn has its end in the store. Raises as `open`, and OSError when the address
-        cannot be listened on.
+        Without an `authenticator` everyone may do everything, so only loopback addresses are served. Without an
+        `authorizer` the roles, grants and ownership of principals decide. `announce` gets the line that says where the
+        server listens. `watchdog` is given the time that the stop may take; whoever made it cancels it. Returns whether
+        the stop was orderly: no second signal cut it short, and every Turn has its end in the store.
+
+        Raises as `open`, ValueError for an address that needs an `authenticator`, and OSError when the address cannot
+        be listened on.
         """
         settings = settings or GatewaySettings(host=host, port=port)
+        if authenticator is None and not is_loopback(settings.host):
+            raise ValueError(f"{settings.host} is not a loopback address, so an authenticator is needed")
         watchdog = watchdog or Watchdog(lambda: None)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with self._running() as (registry, store), trio.open_nursery() as nursery:
-                gateway = self._gateway(registry, store, settings)
-                ((bound, port),) = await nursery.start(gateway.serve)
+                gateway = self._gateway(registry, store, settings, authenticator or OpenAccess(), authorizer)
+                self._serving = gateway
+                (bound, port), *_ = await nursery.start(gateway.serve)  # a name may have several addresses
                 announce(f"turnwire: listening on http://{f'[{bound}]' if ':' in bound else bound}:{port}")
                 await anext(signals)
                 watchdog.give(grace_seconds + settings.close_timeout_s + RESERVE_SECONDS)
@@ -125,11 +135,29 @@ class Turnwire:
                 nursery.cancel_scope.cancel()
         return orderly
 
-    def _gateway(self, registry: Registry, store: Store, settings: GatewaySettings) -> Gateway:
+    async def recheck(self, principal_id: str | None = None) -> None:
+        """Asks the authorizer again about subscriptions, of one principal or of all; see `Gateway.recheck` (X3)."""
+        if self._serving is not None:
+            await self._serving.recheck(principal_id)
+
+    def revoke(self, principal_id: str) -> None:
+        """Closes all connections of a principal; see `Gateway.revoke` (X3)."""
+        if self._serving is not None:
+            self._serving.revoke(principal_id)
+
+    def _gateway(
+        self,
+        registry: Registry,
+        store: Store,
+        settings: GatewaySettings,
+        authenticator: Authenticator,
+        authorizer: Authorizer | None,
+    ) -> Gateway:
         return Gateway(
             registry,
             settings,
-            authenticator=OpenAccess(),
+            authenticator=authenticator,
+            authorizer=authorizer,
             server=f"turnwire/{version('turnwire')}",
             documents={
                 **read_page(PAGE_DIRECTORY),

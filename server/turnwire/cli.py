@@ -1,4 +1,4 @@
-"""The command line: `turnwire serve | db | conformance | schema | version`."""
+"""The command line: `turnwire serve | token | db | conformance | schema | version`."""
 
 import argparse
 import json
@@ -15,11 +15,12 @@ import trio
 from turnwire import database
 from turnwire.app import Turnwire
 from turnwire.conformance import command as conformance
-from turnwire.gateway import GatewaySettings
+from turnwire.gateway import GatewaySettings, TokenAuthenticator
 from turnwire.sessions.environment import now_ms
 from turnwire.settings import FLAGS, SettingError, Settings, settings_from
 from turnwire.stopping import Watchdog
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
+from turnwire.token_command import add_token_command, run_token_command
 from turnwire.tools.workspace import workspace_tools
 from turnwire_protocol.schema import schema
 
@@ -28,6 +29,8 @@ examples:
   turnwire serve
       the chat page on http://127.0.0.1:8787 with the built-in scripted model
   turnwire serve --port 9000 --data /var/lib/chat/turnwire.db
+  turnwire serve --host 0.0.0.0 --key-file turnwire.key --allowed-hosts chat.example.org
+      for others, who need a token each (turnwire token create)
   turnwire serve --model openai:gpt-4o-mini
       with the key in OPENAI_API_KEY
   turnwire serve --model anthropic:claude-sonnet-4-5
@@ -59,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     match options.command:
         case "serve":
             sys.exit(_serve(options))
+        case "token":
+            sys.exit(_token(options))
         case "db":
             sys.exit(database.run(options))
         case "conformance":
@@ -68,6 +73,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         case "version":
             print(f"turnwire {version('turnwire')}")
     sys.exit(0)
+
+
+def _token(options: argparse.Namespace) -> int:
+    try:
+        return run_token_command(options)
+    except ValueError as error:
+        print(f"turnwire token: {error}", file=sys.stderr)
+        return EXIT_USAGE
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -121,9 +134,12 @@ async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog) -> bool:
             host=settings.host,
             port=settings.port,
             tick_ms=settings.tick_ms,
+            allowed_hosts=settings.allowed_hosts,
+            allowed_origins=settings.allowed_origins,
             write_timeout_s=settings.write_timeout_seconds,
             close_timeout_s=settings.close_seconds,
         ),
+        authenticator=None if settings.key_file is None else TokenAuthenticator(settings.key_file),
         grace_seconds=settings.grace_seconds,
         announce=partial(print, flush=True),
         watchdog=watchdog,
@@ -156,10 +172,11 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     for flag in FLAGS:
-        default = "" if flag.default is None else f"; default {flag.default}"
+        default = "" if not flag.default else f"; default {flag.default}"
         serve_parser.add_argument(
             f"--{flag.name}", metavar=flag.metavar, help=f"{flag.help} [{flag.variable}{default}]"
         )
+    add_token_command(commands)
     database.add_parser(commands)
     conformance.add_parser(commands)
     commands.add_parser("schema", help="print the JSON Schema of the protocol")

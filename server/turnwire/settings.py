@@ -2,13 +2,21 @@
 
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from turnwire.gateway.auth import is_loopback
+from turnwire.gateway.tokens import Key, read_key
+
 ENVIRONMENT_PREFIX = "TURNWIRE_"
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_HOST = re.compile(rf"{_HOST_NAME.pattern}|\[?[0-9A-Fa-f:.]+\]?")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s,]+/?", re.IGNORECASE)
 
 
 class SettingError(Exception):
@@ -20,6 +28,9 @@ class Settings(Struct, kw_only=True, frozen=True):
 
     host: str
     port: int
+    key_file: Key | None
+    allowed_hosts: tuple[str, ...]
+    allowed_origins: tuple[str, ...]
     data: Path
     model: str
     base_url: str | None
@@ -67,19 +78,34 @@ def settings_from(given: Mapping[str, str | None], environment: Mapping[str, str
             values[flag.field] = None if text is None else flag.parse(text)
         except ValueError as error:
             raise SettingError(f"{source}: {error}") from None
-    return Settings(**values)
+    settings = Settings(**values)
+    if settings.key_file is None and not is_loopback(settings.host):
+        raise SettingError(f"--host: {settings.host} can be reached from other machines, so --key-file is needed")
+    return settings
 
 
 def _host(text: str) -> str:
-    if text == "localhost":
-        return text
     try:
-        loopback = ipaddress.ip_address(text).is_loopback
+        ipaddress.ip_address(text)
     except ValueError:
-        raise ValueError(f"expected localhost or a loopback address, got {text!r}") from None
-    if not loopback:
-        raise ValueError(f"{text} is not a loopback address, and without authentication nothing else is served")
+        if not _HOST_NAME.fullmatch(text):
+            raise ValueError(f"expected an address or the name of this machine, got {text!r}") from None
     return text
+
+
+def _key_file(text: str) -> Key:
+    return read_key(Path(text))
+
+
+def _list_of(pattern: re.Pattern[str], what: str) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        items = tuple(item.strip() for item in text.split(",") if item.strip())
+        for item in items:
+            if not pattern.fullmatch(item):
+                raise ValueError(f"expected {what}, got {item!r}")
+        return items
+
+    return parse
 
 
 def _integer(lowest: int, highest: int) -> Callable[[str], int]:
@@ -147,7 +173,7 @@ FLAGS = (
         name="host",
         metavar="ADDRESS",
         default="127.0.0.1",
-        help="address to listen on; a loopback one, since there is no authentication yet",
+        help="address to listen on; any but a loopback one needs --key-file",
         parse=_host,
     ),
     Flag(
@@ -156,6 +182,27 @@ FLAGS = (
         default="8787",
         help="port to listen on; 0 takes a free one, which is printed",
         parse=_integer(0, 65_535),
+    ),
+    Flag(
+        name="key-file",
+        metavar="PATH",
+        default=None,
+        help="key that tokens are checked with: an Ed25519 key in PEM, or a secret; without one everyone may come in",
+        parse=_key_file,
+    ),
+    Flag(
+        name="allowed-hosts",
+        metavar="NAMES",
+        default="",
+        help="host names, separated by commas, under which the server may be asked besides those of this machine",
+        parse=_list_of(_HOST, "a host name without a port"),
+    ),
+    Flag(
+        name="allowed-origins",
+        metavar="ORIGINS",
+        default="",
+        help="origins such as https://chat.example, separated by commas, whose pages may connect besides the own one",
+        parse=_list_of(_ORIGIN, "an origin such as https://chat.example"),
     ),
     Flag(
         name="data",

@@ -10,7 +10,7 @@ import trio
 
 from store.builders import NOW, agent, create, messages, newest, save, text, turn, user
 from turnwire.store import reads
-from turnwire.store.base import DeleteSession, Operation
+from turnwire.store.base import DeleteSession, Operation, Scope
 from turnwire.store.migrations import migrate
 from turnwire.store.reads import LISTINGS, PAGES
 from turnwire.store.rows import ONLY_AGENT, ONLY_USER, prepare
@@ -173,6 +173,9 @@ def costs_after(connection: apsw.Connection, length: int) -> dict[str, int]:
         "turn": writing(*save(turn(f"t{length}", "running", session_id="long"))),
         "session": lambda connection: reads.session(connection, "long"),
         "listing": lambda connection: reads.listing(connection, None, 50, False),
+        "listing of a scope": lambda connection: reads.listing(
+            connection, None, 50, False, Scope("me", frozenset({"long"}))
+        ),
         "page": lambda connection: reads.page(connection, "long", None, 10, False),
         "page with internal ones": lambda connection: reads.page(connection, "long", length // 2, 10, True),
         "unfinished": lambda connection: reads.unfinished_sessions(connection),

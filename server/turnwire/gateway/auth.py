@@ -1,4 +1,4 @@
-"""Who may come in: the Host and Origin of every HTTP request (X1), and the principal that a `hello` stands for.
+"""Who may come in over HTTP: the Host and Origin of every request (X1), and where a token may stand in it (X2).
 
 A browser lets any web page open a WebSocket to this machine, so a loopback address protects nobody: what the browser
 says about the page (`Origin`) and about the name it used (`Host`, against DNS rebinding) is checked on loopback, too.
@@ -6,26 +6,30 @@ says about the page (`Origin`) and about the name it used (`Host`, against DNS r
 
 import ipaddress
 from collections.abc import Iterable
-from typing import Protocol
-from urllib.parse import urlsplit
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
 
-from turnwire_protocol.frames import Hello, Principal
+from websockets.datastructures import Headers
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-
-class Authenticator(Protocol):
-    """Tells who says `hello`."""
-
-    def principal_of(self, hello: Hello) -> Principal:
-        """The principal behind this `hello`. Raises RequestError `unauthenticated` or `forbidden`."""
+TOKEN_PARAMETERS: Final = frozenset({"token", "access_token", "id_token", "jwt", "authorization", "bearer"})
+"""Query parameters in which people put tokens. URLs end in logs and histories, so such a request is refused (X2)."""
 
 
-class OpenAccess:
-    """For a server that only this machine can reach: everyone is `local`, a token that comes is not looked at."""
+def has_token_in_query(path: str) -> bool:
+    """The request's path carries a token in its query."""
+    names = (name.strip().lower() for name, _ in parse_qsl(path.partition("?")[2], keep_blank_values=True))
+    return not TOKEN_PARAMETERS.isdisjoint(names)
 
-    def principal_of(self, hello: Hello) -> Principal:
-        return Principal(id="local")
+
+def bearer_of(headers: Headers) -> str | None:
+    """The token of an `Authorization: Bearer` header; other schemes, such as a proxy's own, are none of ours.
+
+    Raises MultipleValuesError when the header comes twice.
+    """
+    scheme, _, token = (headers.get("Authorization") or "").strip().partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
 
 class Doorman:

@@ -1,19 +1,20 @@
-"""One client: `hello`, then requests in order, subscriptions, and the end (W3, W4, W8, W9).
+"""One client: `hello`, then requests in order, subscriptions, and the end (W3, W4, W8, W9, X3).
 
 Two tasks at most. The reader always takes what websockets has, so that a pong is never stuck behind requests, and puts
-requests into a bounded queue. The worker exists only while there are requests, answers them one after the other, and
+requests into a bounded inbox. The worker exists only while there are requests, answers them one after the other, and
 begins none while the client leaves its answers unread. A lost connection ends neither a Turn nor the request that is
 being answered (T4).
 """
 
 import logging
-from collections import deque
 from typing import Any, Final
 
 import trio
 from websockets.exceptions import ConnectionClosed
 
-from turnwire.gateway.requests import given
+from turnwire.gateway.identity import Identity
+from turnwire.gateway.inbox import Inbox
+from turnwire.gateway.principals import Principal
 from turnwire.gateway.subscriptions import Subscriptions
 from turnwire.gateway.surroundings import Surroundings
 from turnwire.gateway.websocket import WebSocket
@@ -24,7 +25,13 @@ from turnwire_protocol.codes import RequestError
 
 _log = logging.getLogger(__name__)
 
-_CLOSE_AFTER_HELLO: Final[dict[str, int]] = {"unauthenticated": 4401, "forbidden": 4403}
+_CLOSE_AFTER_HELLO: Final[dict[str, int]] = {
+    "unauthenticated": 4401,
+    "forbidden": 4403,
+    "rate_limited": 4429,
+    "unavailable": 1013,
+    "internal": 1011,
+}
 """How a connection is closed whose `hello` was refused with this error; 4400 for all others."""
 
 
@@ -34,37 +41,37 @@ def format_of(subprotocol: str | None) -> Format:
 
 
 class Connection:
-    """Serves one open WebSocket; `run` lasts as long as the client is there."""
+    """Serves one open WebSocket; `run` lasts as long as the client is there. `bearer` came with the upgrade request."""
 
-    def __init__(self, socket: WebSocket, surroundings: Surroundings) -> None:
+    def __init__(self, socket: WebSocket, surroundings: Surroundings, bearer: str | None = None) -> None:
         self.stream = socket.frames
         self.silent_ticks = 0
         self._socket = socket
         self._format: Format = format_of(socket.subprotocol)
         self._around = surroundings
-        self._principal: frames.Principal | None = None
+        self._identity = Identity(surroundings, bearer)
         self._subscriptions = Subscriptions(self.stream, self._format, surroundings)
-        self._queue: deque[tuple[frames.Request, int]] = deque()
-        self._queued_bytes = 0
-        self._open_ids: set[int] = set()
+        self._inbox = Inbox(surroundings.settings.inbox_limits, trio.current_time())
         self._working = False
 
     async def run(self) -> None:
         """Serves the client until it is gone; never raises for anything that a client does."""
         try:
             await self._open()
-            while True:
-                data = await self._socket.recv()
-                if not self.stream.outbox.closed:
-                    self._receive(data)
+            with self._identity.lifetime:
+                await self._read()
+            self._expire()
+            await self._read()
         except ConnectionClosed:
             _log.debug("a client has gone")
         finally:
-            self._queue.clear()
+            self._inbox.clear()
             self._subscriptions.close()
+            self._identity.leave()
 
     def close(self, code: int, reason: str) -> None:
-        """Ends the connection with a close frame and without waiting; idempotent."""
+        """Ends the connection with a close frame and without waiting; idempotent. No further request is begun."""
+        self._inbox.clear()
         self._socket.close_now(code, reason)
 
     def send(self, frame: Any) -> None:
@@ -73,16 +80,29 @@ class Connection:
 
     def announce(self, retry_after_ms: int) -> None:
         """Says that the server is about to restart, to a client that has been welcomed (W8)."""
-        if self._principal is not None:
+        if self._identity.known:
             self.send(frames.Draining(retry_after_ms))
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who is there; None before `hello`."""
+        return self._identity.principal if self._identity.known else None
+
+    async def recheck(self) -> None:
+        """Ends the subscriptions that the principal may no longer have (X3)."""
+        if self._identity.known:
+            await self._subscriptions.recheck(self._identity.principal)
 
     def tick(self, max_silent_ticks: int) -> None:
         """Sends a tick and a ping, or gives up a client that has answered none of so many (W8).
 
         While a ping waits behind other bytes its silence says nothing: the stream watches over that.
         """
-        if self._principal is None:
+        if not self._identity.known:
             return  # whoever has not said hello has its own deadline, and is not pinged
+        if self._identity.expired:
+            self._expire()
+            return
         if self.stream.heard:
             self.silent_ticks = 0
         elif self.silent_ticks >= max_silent_ticks:
@@ -95,18 +115,21 @@ class Connection:
         self.stream.outbox.add_tick(TICKS[self._format] + PING)
         self.stream.pump()
 
+    def _expire(self) -> None:
+        self.close(4401, "the token has expired")
+
     # ------------------------------------------------------------------------------------------------------- opening
 
     async def _open(self) -> None:
         data: str | bytes | None = None
-        with trio.move_on_after(self._around.settings.hello_timeout_s):
+        with trio.move_on_after(self._around.settings.hello_timeout_s) as scope:
             data = await self._socket.recv()
-        if data is None:
+            if self._kind_is_right(data):
+                await self._greet(data)
+        if scope.cancelled_caught:
             self.close(4408, "no hello in time")
-        elif self._kind_is_right(data):
-            self._greet(data)
 
-    def _greet(self, data: str | bytes) -> None:
+    async def _greet(self, data: str | bytes) -> None:
         """Lets the client in, or says why not and closes."""
         request_id: int | None = None
         try:
@@ -114,32 +137,27 @@ class Connection:
             request_id = request_id_of(value)
             if value.get("op") != "hello":
                 raise RequestError("unauthenticated", "`hello` must be the first request")
-            self._welcome(request_of(value))
+            hello = request_of(value)
+            assert isinstance(hello, frames.Hello)
+            self.send(await self._identity.hello(hello))
         except RequestError as error:
-            self.send(error.frame(request_id))
-            self.close(_CLOSE_AFTER_HELLO.get(error.code, 4400), error.code)
+            self._turn_away(error, request_id)
+        except Exception:  # noqa: BLE001 - W9: a fault of the server, or of an embedder's hook, is logged and answered
+            _log.exception("hello failed")
+            self._turn_away(RequestError("internal", "the server failed"), request_id)
 
-    def _welcome(self, hello: frames.Request) -> None:
-        assert isinstance(hello, frames.Hello)
-        version = given(hello.protocol, frames.PROTOCOL_VERSION)
-        if version != frames.PROTOCOL_VERSION:
-            raise RequestError(
-                "invalid_argument", f"protocol: this server speaks version {frames.PROTOCOL_VERSION}", field="protocol"
-            )
-        self._principal = self._around.authenticator.principal_of(hello)
-        settings = self._around.settings
-        self.send(
-            frames.Welcome(
-                id=hello.id,
-                protocol=frames.PROTOCOL_VERSION,
-                server=self._around.server,
-                limits=settings.limits(),
-                tick_ms=settings.tick_ms,
-                principal=self._principal,
-            )
-        )
+    def _turn_away(self, error: RequestError, request_id: int | None) -> None:
+        self.send(error.frame(request_id))
+        self.close(_CLOSE_AFTER_HELLO.get(error.code, 4400), error.code)
 
     # ------------------------------------------------------------------------------------------------------- reading
+
+    async def _read(self) -> None:
+        """Reads until the client is gone; what comes after a close frame of ours is not looked at."""
+        while True:
+            data = await self._socket.recv()
+            if not self.stream.outbox.closed:
+                self._receive(data)
 
     def _kind_is_right(self, data: str | bytes) -> bool:
         if isinstance(data, str) == (self._format == "json"):
@@ -148,49 +166,42 @@ class Connection:
         return False
 
     def _receive(self, data: str | bytes) -> None:
-        """Queues a request, or answers at once why not."""
+        """Takes a request in, or answers at once why not."""
         if not self._kind_is_right(data):
             return
         request_id: int | None = None
+        wait = self._inbox.meter(trio.current_time()) or self._identity.wait_for_request()
         try:
             value = decode_map(data, self._format)
             request_id = request_id_of(value)
-            self._enqueue(request_of(value), len(data))
+            if wait:
+                raise RequestError("rate_limited", f"too many requests; wait for {wait:.3f} s")
+            self._inbox.put(request_of(value, max_depth=self._around.settings.max_depth), len(data))
         except RequestError as error:
             self._refuse(error, request_id)
-
-    def _enqueue(self, request: frames.Request, size: int) -> None:
-        settings = self._around.settings
-        if request.id in self._open_ids:
-            raise RequestError("invalid_argument", "id: a request with this id is still open", field="id")
-        full = len(self._queue) >= settings.max_queued_requests
-        if full or (self._queue and self._queued_bytes + size > settings.max_queued_bytes):
-            raise RequestError("rate_limited", "too many requests wait for their answers")
-        self._open_ids.add(request.id)
-        self._queue.append((request, size))
-        self._queued_bytes += size
+            return
         if not self._working:
             self._working = True
             self._socket.nursery.start_soon(self._work)
 
     def _refuse(self, error: RequestError, request_id: int | None) -> None:
-        if self.stream.has_room:
+        self._inbox.refused()
+        if self.stream.has_room and not self._inbox.hopeless:
             self.send(error.frame(request_id))
         else:
-            # It keeps sending and does not read: its refusals would grow without end.
+            # It keeps sending and does not read, so its refusals would grow without end, or it does not learn.
             self.close(4429, "too many requests")
 
     # ------------------------------------------------------------------------------------------------------- working
 
     async def _work(self) -> None:
         try:
-            while self._queue:
+            while self._inbox:
                 await self.stream.wait_for_room()
-                if self._queue:
-                    request, size = self._queue.popleft()
-                    self._queued_bytes -= size
+                if self._inbox:
+                    request = self._inbox.take()
                     await self._answer(request)
-                    self._open_ids.discard(request.id)
+                    self._inbox.answered(request)
         finally:
             self._working = False
 
@@ -207,6 +218,8 @@ class Connection:
 
     async def _encoded_answer(self, request: frames.Request) -> bytes | None:
         """None: the answer was given when the Session was joined."""
+        principal = self._identity.principal
+        await self._around.guard.check(principal, request)
         match request:
             case frames.Ping():
                 result: Any = {}
@@ -220,10 +233,11 @@ class Connection:
                 self._subscriptions.unsubscribe(request.session_id)
                 result = {}
             case frames.Hello():
-                raise RequestError("invalid_argument", "op: `hello` was said already", field="op")
+                welcome = await self._identity.hello(request)
+                await self._subscriptions.recheck(self._identity.principal)
+                return wire_frame(welcome, self._format)
             case _:
-                assert self._principal is not None
-                result = await self._around.performer.perform(request, self._principal.id)
+                result = await self._around.performer.perform(request, principal)
         answer = wire_frame(frames.Result(request.id, result), self._format)
         if len(answer) > self._around.settings.max_frame_bytes:
             raise RequestError("too_large", "the answer is larger than max_frame; ask for less")

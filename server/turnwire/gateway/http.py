@@ -15,7 +15,7 @@ from msgspec import Struct
 from websockets.datastructures import Headers, MultipleValuesError
 from websockets.http11 import Request, Response
 
-from turnwire.gateway.auth import Doorman
+from turnwire.gateway.auth import Doorman, bearer_of, has_token_in_query
 
 SOCKET_PATH: Final = "/ws"
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
@@ -23,6 +23,10 @@ HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 NO_PAGE: Final = (
     b"The chat page is not built. Run `make run`, or `npm ci && npm run build` in clients/js, and start again.\n"
+)
+
+TOKEN_IN_QUERY: Final = (
+    "A token must not stand in a URL, since URLs end in logs. Send it in `hello` or as `Authorization: Bearer`.\n"
 )
 
 SECURITY_HEADERS: Final = (
@@ -93,7 +97,7 @@ class Site:
         """The answer, or None when the request may go on to become a WebSocket."""
         path = request.path.partition("?")[0]
         if path not in HEALTH_PATHS:
-            refused = self._refuse(request.headers)
+            refused = self._refuse(request)
             if refused is not None:
                 return refused
         if path == SOCKET_PATH:
@@ -107,11 +111,15 @@ class Site:
             response.body = b""
         return response
 
-    def _refuse(self, headers: Headers) -> Response | None:
+    def _refuse(self, request: Request) -> Response | None:
+        headers = request.headers
+        if has_token_in_query(request.path):
+            return plain(HTTPStatus.BAD_REQUEST, TOKEN_IN_QUERY)
         try:
+            bearer_of(headers)
             refusal = self._doorman.refusal(headers.get("Host"), headers.get("Origin"))
         except MultipleValuesError:
-            return plain(HTTPStatus.BAD_REQUEST, "Host and Origin may be given once only.\n")
+            return plain(HTTPStatus.BAD_REQUEST, "Host, Origin and Authorization may be given once only.\n")
         return None if refusal is None else plain(HTTPStatus.FORBIDDEN, refusal + "\n")
 
     def _get(self, path: str, headers: Headers) -> Response:

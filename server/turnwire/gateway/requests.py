@@ -4,7 +4,10 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 
+from turnwire.gateway.authorization import Guard
+from turnwire.gateway.principals import Principal
 from turnwire.sessions.channel import Watcher
+from turnwire.store.base import Scope
 from turnwire_protocol import frames
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.messages import Page, Session
@@ -28,11 +31,22 @@ class Sessions(Protocol):
         metadata: dict[str, Any] | None = None,
         client_request_id: str | None = None,
         principal: str,
-    ) -> Session: ...
+        most: int | None = None,
+    ) -> Session:
+        """`most` is how many Sessions the principal may own, None for any number."""
 
     async def list(
-        self, *, before: str | None = None, limit: int = 50, archived: bool = False
-    ) -> frames.SessionPage: ...
+        self,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+        archived: bool = False,
+        scope: Scope | None = None,
+    ) -> frames.SessionPage:
+        """Only Sessions of `scope`, or all."""
+
+    async def owned_by(self, session_id: str, principal: str) -> bool:
+        """Whether the Session exists and is this principal's; takes as long for either kind of no."""
 
     async def get(self, session_id: str) -> Session: ...
 
@@ -75,8 +89,15 @@ class Sessions(Protocol):
     ) -> frames.InteractionAnswer: ...
 
     async def fork(
-        self, session_id: str, *, through_message_id: str | None = None, new_session_id: str | None = None
-    ) -> Session: ...
+        self,
+        session_id: str,
+        *,
+        through_message_id: str | None = None,
+        new_session_id: str | None = None,
+        principal: str,
+        most: int | None = None,
+    ) -> Session:
+        """`most` as in `create`."""
 
     async def archive(self, session_id: str) -> None: ...
 
@@ -102,10 +123,14 @@ def optional(value: T | UnsetType) -> T | None:
 
 
 class Performer:
-    """Answers requests that concern Sessions. `page` and `max_page` count items (M2)."""
+    """Answers requests that concern Sessions and have been allowed. `page` and `max_page` count items (M2), `most` the
+    Sessions that one principal may own.
+    """
 
-    def __init__(self, sessions: Sessions, *, page: int, max_page: int) -> None:
+    def __init__(self, sessions: Sessions, guard: Guard, *, page: int, max_page: int, most: int) -> None:
         self._sessions = sessions
+        self._guard = guard
+        self._most = most
         self._page = page
         self._max_page = max_page
 
@@ -113,7 +138,7 @@ class Performer:
         """How many items a page holds: the default when not asked for, never more than the most (M2)."""
         return min(given(asked, self._page), self._max_page)
 
-    async def perform(self, request: frames.Request, principal: str) -> Any:
+    async def perform(self, request: frames.Request, principal: Principal) -> Any:
         """The `result` of one request. Raises RequestError."""
         sessions = self._sessions
         match request:
@@ -137,7 +162,7 @@ class Performer:
                     revision=request.revision,
                     response=request.response,
                     client_request_id=optional(request.client_request_id),
-                    principal=principal,
+                    principal=principal.id,
                 )
             case frames.SessionArchive():
                 await sessions.archive(request.session_id)
@@ -159,6 +184,8 @@ class Performer:
                     request.session_id,
                     through_message_id=optional(request.through_message_id),
                     new_session_id=optional(request.new_session_id),
+                    principal=principal.id,
+                    most=None if principal.shared else self._most,
                 )
                 return frames.SessionResult(forked)
             case frames.SessionList():
@@ -166,18 +193,20 @@ class Performer:
                     before=optional(request.before),
                     limit=self.limit(request.limit),
                     archived=given(request.archived, False),
+                    scope=await self._guard.scope(principal),
                 )
         op = request.__struct_config__.tag
         raise RequestError("unknown_op", f"op: {op!r} is not served here", field="op")
 
-    async def _create(self, request: frames.SessionCreate, principal: str) -> Session:
+    async def _create(self, request: frames.SessionCreate, principal: Principal) -> Session:
         return await self._sessions.create(
             session_id=optional(request.session_id),
             title=optional(request.title),
             config=optional(request.config),
             metadata=optional(request.metadata),
             client_request_id=optional(request.client_request_id),
-            principal=principal,
+            principal=principal.id,
+            most=None if principal.shared else self._most,
         )
 
     async def _prompt(self, request: frames.Prompt) -> frames.Receipt:

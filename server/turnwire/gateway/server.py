@@ -3,11 +3,15 @@
 Nothing starts from a constructor: `serve` owns every task, and returns when it is cancelled or has been drained.
 """
 
+import ipaddress
+import logging
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
 
 import trio
 from websockets.exceptions import NegotiationError
@@ -16,11 +20,15 @@ from websockets.server import ServerProtocol
 from websockets.trio.server import Server, ServerConnection, serve
 from websockets.typing import Subprotocol
 
-from turnwire.gateway.auth import Authenticator, Doorman
+from turnwire.gateway.admission import Admission, Ticket, host_of
+from turnwire.gateway.auth import Doorman, bearer_of
+from turnwire.gateway.authorization import GrantRules, Guard
 from turnwire.gateway.connection import Connection, format_of
 from turnwire.gateway.fanout import Fanout
 from turnwire.gateway.http import Document, Site, plain
 from turnwire.gateway.outbox import Outbox, OutboxLimits
+from turnwire.gateway.principals import Authenticator, Authorizer
+from turnwire.gateway.rates import Buckets, Places
 from turnwire.gateway.requests import Performer, Sessions
 from turnwire.gateway.settings import GatewaySettings
 from turnwire.gateway.stream import FrameStream, StreamLimits
@@ -29,6 +37,14 @@ from turnwire.gateway.websocket import WebSocket
 from turnwire.gateway.wire import wire_frame
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, ReloadNotice
 
+_log = logging.getLogger(__name__)
+
+TOO_BUSY: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 32\r\n"
+    b"Retry-After: 5\r\nConnection: close\r\n\r\nThere are too many connections.\n"
+)
+"""What is said to a peer who has asked for nothing yet, if it can be written at once."""
+
 TICKS_PER_STEP: Final = 200
 """How many clients get their tick before other tasks have their turn."""
 
@@ -36,8 +52,9 @@ TICKS_PER_STEP: Final = 200
 class Gateway:
     """Serves Sessions on the network.
 
+    `authenticator` tells who clients are, `authorizer` what they may do: the rules of grants and ownership if None.
     `server` is the name told in `welcome`; `documents` are answered on plain HTTP by exact path; `problem` says why the
-    server is not ready, or None; `rng` spreads the retry hints.
+    server is not ready, or None; `rng` spreads the retry hints; `now` is the wall clock in seconds since 1970.
     """
 
     def __init__(
@@ -46,24 +63,37 @@ class Gateway:
         settings: GatewaySettings,
         *,
         authenticator: Authenticator,
+        authorizer: Authorizer | None = None,
         server: str,
         documents: Mapping[str, Document],
         problem: Callable[[], str | None],
         rng: random.Random,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
         self._rng = rng
         self._server = server
         self._fanout = Fanout()
+        guard = Guard(authorizer or GrantRules(sessions.owned_by))
         self._surroundings = Surroundings(
             sessions=sessions,
-            performer=Performer(sessions, page=settings.page, max_page=settings.max_page),
+            performer=Performer(
+                sessions,
+                guard,
+                page=settings.page,
+                max_page=settings.max_page,
+                most=settings.max_sessions_per_principal,
+            ),
             fanout=self._fanout,
             authenticator=authenticator,
+            guard=guard,
+            principals=Places(settings.max_connections, settings.max_connections_per_principal),
+            principal_rates=Buckets(settings.principal_rate),
+            now=now,
             settings=settings,
             server=server,
         )
-        doorman = Doorman(settings.allowed_hosts, settings.allowed_origins)
+        doorman = Doorman((*_own_names(settings.host), *settings.allowed_hosts), settings.allowed_origins)
         self._site = Site(doorman, documents, lambda: "draining" if self._draining else problem())
         self._outbox_limits = OutboxLimits(outbox_bytes=settings.outbox_bytes)
         self._stream_limits = StreamLimits(
@@ -71,6 +101,13 @@ class Gateway:
             close_timeout=settings.close_timeout_s,
             control_bytes=settings.control_bytes,
         )
+        self._admission = Admission(
+            handshakes=settings.max_handshakes,
+            connections=settings.max_connections,
+            per_address=settings.max_connections_per_address,
+            uncounted=settings.uncounted_networks,
+        )
+        self._tickets: WeakKeyDictionary[ServerConnection, Ticket] = WeakKeyDictionary()
         self._connections: set[Connection] = set()
         self._emptied = trio.Event()
         self._draining = False
@@ -109,6 +146,7 @@ class Gateway:
                     compression=None,
                     process_request=self._process_request,
                     server_header=self._server,
+                    logger=_QuietLogger(logging.getLogger("websockets.server"), {}),
                     open_timeout=settings.open_timeout_s,
                     ping_interval=None,  # the tick pings, in one task for all
                     close_timeout=settings.close_timeout_s,
@@ -132,6 +170,25 @@ class Gateway:
         self._draining = True
         for connection in self._connections:
             connection.announce(self._retry_after_ms())
+
+    async def recheck(self, principal_id: str | None = None) -> None:
+        """Asks the Authorizer again about every subscription, of one principal or of all, and ends those that it no
+        longer allows (`unsubscribed`, reason `forbidden`): for embedding programs, after they took a right away (X3).
+
+        Raises what the Authorizer raises.
+        """
+        for connection in list(self._connections):
+            if principal_id is None or (connection.principal is not None and connection.principal.id == principal_id):
+                await connection.recheck()
+
+    def revoke(self, principal_id: str) -> None:
+        """Closes all connections of a principal with 4401: for embedding programs, after a logout (X3).
+
+        Whether it may come back is the Authenticator's to say.
+        """
+        for connection in list(self._connections):
+            if connection.principal is not None and connection.principal.id == principal_id:
+                connection.close(4401, "the token was revoked")
 
     async def drain(self) -> None:
         """Announces, closes every connection with 1012, waits `close_timeout_s` at most, and ends `serve` (W8)."""
@@ -164,7 +221,8 @@ class Gateway:
                     await trio.lowlevel.checkpoint()
 
     async def _handle(self, socket: ServerConnection) -> None:
-        connection = Connection(cast(WebSocket, socket), self._surroundings)
+        assert socket.request is not None
+        connection = Connection(cast(WebSocket, socket), self._surroundings, bearer_of(socket.request.headers))
         self._connections.add(connection)
         try:
             await connection.run()
@@ -186,14 +244,40 @@ class Gateway:
             self._outbox_limits,
             lambda session_id: wire_frame(ReloadNotice(session_id, "lagged"), format_of(protocol.subprotocol)),
         )
-        frames = FrameStream(stream, nursery, outbox, self._stream_limits)
-        return WebSocket(nursery, frames, protocol, server, first_bytes=self._settings.hello_bytes, **options)
+        ticket = self._admission.arrive(host_of(stream))
+        frames = FrameStream(stream, nursery, outbox, self._stream_limits, None if ticket is None else ticket.end)
+        socket = WebSocket(
+            nursery,
+            frames,
+            protocol,
+            server,
+            first_bytes=self._settings.hello_bytes,
+            max_fragments=self._settings.max_fragments,
+            **options,
+        )
+        if ticket is None:
+            _log.warning("too many connections that are no WebSockets; one was refused")
+            frames.feed(TOO_BUSY)
+            frames.abandon()
+        else:
+            self._tickets[socket] = ticket
+        return socket
 
-    def _process_request(self, _socket: ServerConnection, request: Request) -> Response | None:
+    def _process_request(self, socket: ServerConnection, request: Request) -> Response | None:
         response = self._site.answer(request)
-        if response is None and self._draining:
-            response = plain(HTTPStatus.SERVICE_UNAVAILABLE, "The server is about to restart.\n")
-            response.headers["Retry-After"] = str(-(-self._retry_after_ms() // 1000))
+        if response is not None:
+            return response
+        if self._draining:
+            return self._come_back("The server is about to restart.\n")
+        refusal = self._tickets[socket].upgrade()
+        if refusal is not None:
+            _log.warning("too many connections %s; one was refused", refusal)
+            return self._come_back(f"There are too many connections {refusal}.\n")
+        return None
+
+    def _come_back(self, sentence: str) -> Response:
+        response = plain(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
+        response.headers["Retry-After"] = str(-(-self._retry_after_ms() // 1000))
         return response
 
 
@@ -205,6 +289,21 @@ def _select_subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol
     if offered:
         raise NegotiationError(f"known subprotocols are {SUBPROTOCOL_JSON} and {SUBPROTOCOL_MSGPACK}")
     return None
+
+
+class _QuietLogger(logging.LoggerAdapter[logging.Logger]):
+    """What websockets may log to: at DEBUG it would write down every header and message, and tokens with them (X2)."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is that of logging
+        return level > logging.DEBUG and super().isEnabledFor(level)
+
+
+def _own_names(host: str) -> tuple[str, ...]:
+    """The address that is listened on, if it is one that clients can ask for; no page can pass its own off as it."""
+    try:
+        return () if ipaddress.ip_address(host).is_unspecified else (host,)
+    except ValueError:
+        return (host,)
 
 
 def _address_of(listener: trio.abc.Listener[Any]) -> tuple[str, int]:

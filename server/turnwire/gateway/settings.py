@@ -4,6 +4,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from turnwire.gateway.inbox import InboxLimits
+from turnwire.gateway.rates import Rate
+from turnwire_protocol.codec import MAX_DEPTH
 from turnwire_protocol.frames import Limits
 
 KIB: Final = 1024
@@ -26,11 +29,37 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     """The largest frame to a client (W10)."""
     max_request_bytes: int = MIB
     """The largest message from a client; beyond it the connection is closed with 1009."""
+    max_depth: int = MAX_DEPTH
+    """How deep maps and lists of a request may nest, the request itself being 1."""
+    max_fragments: int = 1024
+    """Frames of one message; a client that cuts one into more is closed with 1009."""
     page: int = 50
     max_page: int = 200
     """Items of a page of history by default, and at most (M2)."""
     max_subscriptions: int = 100
     """Sessions that one connection may follow at a time."""
+    max_sessions_per_principal: int = 10_000
+    """Sessions that one principal may own, archived ones included."""
+
+    max_connections: int = 10_000
+    """WebSockets in all; further ones are answered with 503."""
+    max_connections_per_address: int = 200
+    """WebSockets from one address (a network of 64 bits of IPv6); further ones are answered with 503."""
+    uncounted_networks: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
+    """Where connections are not counted by address: this machine, and the proxies that stand before it."""
+    max_connections_per_principal: int = 100
+    """WebSockets of one principal; further ones are closed with 4429 after their `hello`."""
+    max_handshakes: int = 1000
+    """Connections that are not yet WebSockets, or never will be; further ones get 503 before they have asked."""
+
+    requests_per_s: float = 100.0
+    request_burst: int = 1000
+    """Messages of one connection, in the long run and at once; what is over is refused with `rate_limited`."""
+    principal_requests_per_s: float = 400.0
+    principal_request_burst: int = 2000
+    """The same for all connections of one principal together."""
+    max_refusals: int = 2000
+    """A connection that was refused so often, with nothing accepted in between, is closed with 4429."""
 
     hello_bytes: int = 64 * KIB
     """The most that a client may send before its `hello`, opening handshake included (W3)."""
@@ -68,4 +97,24 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
             page=self.page,
             max_page=self.max_page,
             max_subscriptions=self.max_subscriptions,
+            max_depth=self.max_depth,
+            max_fragments=self.max_fragments,
+            max_requests=self.max_queued_requests,
+            requests_per_s=self.requests_per_s,
+            request_burst=self.request_burst,
         )
+
+    @property
+    def inbox_limits(self) -> InboxLimits:
+        """What one connection may ask."""
+        return InboxLimits(
+            requests=self.max_queued_requests,
+            bytes=self.max_queued_bytes,
+            rate=Rate(self.requests_per_s, self.request_burst),
+            refusals=self.max_refusals,
+        )
+
+    @property
+    def principal_rate(self) -> Rate:
+        """What all connections of one principal may ask together."""
+        return Rate(self.principal_requests_per_s, self.principal_request_burst)

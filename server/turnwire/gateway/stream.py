@@ -43,9 +43,18 @@ class StreamLimits(Struct, frozen=True):
 
 
 class FrameStream(trio.abc.HalfCloseableStream):
-    """`nursery` is the connection's; the tasks of this stream live there and end with the stream."""
+    """`nursery` is the connection's; the tasks of this stream live there and end with the stream. `on_end` is called
+    once, when the stream is closed or given up.
+    """
 
-    def __init__(self, inner: trio.abc.Stream, nursery: trio.Nursery, outbox: Outbox, limits: StreamLimits) -> None:
+    def __init__(
+        self,
+        inner: trio.abc.Stream,
+        nursery: trio.Nursery,
+        outbox: Outbox,
+        limits: StreamLimits,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
         self.outbox = outbox
         self.dead = False
         """The stream was closed or given up; feeding it does nothing."""
@@ -58,6 +67,7 @@ class FrameStream(trio.abc.HalfCloseableStream):
         self._socket = inner.socket if isinstance(inner, trio.SocketStream) else None
         self._nursery = nursery
         self._limits = limits
+        self._on_end = on_end
         self._draining = False
         self._answered = False
         self._progress: trio.Event | None = None
@@ -202,6 +212,9 @@ class FrameStream(trio.abc.HalfCloseableStream):
         self.dead = True
         self.outbox.close()
         self._wake()
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
 
     async def _linger(self) -> None:
         with trio.move_on_after(self._limits.close_timeout):

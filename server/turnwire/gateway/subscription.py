@@ -56,6 +56,8 @@ class Subscription:
 
     def joined(self, snapshot: SnapshotFrames) -> None:
         """Answers the request, then sends the snapshot: nothing can come between (W4)."""
+        if self.ended_by_server:
+            return  # while the Session was being read; whoever asked to join it leaves it again
         parts = wire_parts_of(snapshot, self._format)
         request_id, self.answering = self.answering, None
         if max(map(len, parts)) > self._max_frame:

@@ -1,9 +1,11 @@
 """The subscriptions of one connection: `subscribe`, `reload`, `unsubscribe`, and the end of them all (W1, W4)."""
 
+from turnwire.gateway.principals import Principal
 from turnwire.gateway.requests import given
 from turnwire.gateway.stream import FrameStream
 from turnwire.gateway.subscription import Subscription
 from turnwire.gateway.surroundings import Surroundings
+from turnwire.sessions.faults import unknown_session
 from turnwire_protocol import frames
 from turnwire_protocol.codec import Format
 from turnwire_protocol.codes import RequestError
@@ -49,6 +51,15 @@ class Subscriptions:
         """Nothing more of this Session is sent. Idempotent (L1)."""
         self._drop(session_id)
 
+    async def recheck(self, principal: Principal) -> None:
+        """Ends those that the principal may no longer have (`unsubscribed`, X3). Raises what the Authorizer raises."""
+        for session_id, subscription in list(self._by_session.items()):
+            if subscription.ended_by_server or await self._around.guard.may(principal, "subscribe", session_id):
+                continue
+            if self._by_session.get(session_id) is subscription:
+                self._around.sessions.leave(session_id, subscription)
+                subscription.ended(session_id, "forbidden")
+
     def close(self) -> None:
         """Leaves every Session, also one that is just being joined; ends no Turn (T4)."""
         self._closed = True
@@ -64,11 +75,15 @@ class Subscriptions:
                 limit=subscription.limit,
                 include_internal=subscription.include_internal,
             )
+            if subscription.ended_by_server and subscription.answering is not None:
+                raise unknown_session(subscription.session_id)
         finally:
             subscription.answering = None
+            # Where it ended while the Session was being read, what had been left was joined once more.
             if self._closed:
-                # The client went while the Session was being read: what `close` has left was joined once more.
                 self._leave(subscription)
+            elif subscription.ended_by_server:
+                self._around.sessions.leave(subscription.session_id, subscription)
 
     def _new(self, session_id: str) -> Subscription:
         subscription = self._by_session[session_id] = Subscription(

@@ -12,7 +12,9 @@ from turnwire.gateway.stream import FrameStream
 
 
 class WebSocket(ServerConnection):
-    """`first_bytes`: what the client may send, opening handshake included, until its first message is whole (W3)."""
+    """`first_bytes`: what the client may send, opening handshake included, until its first message is whole (W3);
+    `max_fragments`: of how many frames a message may consist (W9).
+    """
 
     def __init__(
         self,
@@ -22,17 +24,27 @@ class WebSocket(ServerConnection):
         server: Server,
         *,
         first_bytes: int,
+        max_fragments: int,
         **options: Any,
     ) -> None:
         self.frames = frames
         frames.allowance = first_bytes
         frames.on_excess = self._refuse_excess
+        self._max_fragments = max_fragments
+        self._fragments = 0
         super().__init__(nursery, frames, protocol, server, **options)
 
     def process_event(self, event: Event) -> None:
         """As websockets does; called for each frame before more is read, so that the allowance ends in time."""
-        if isinstance(event, Frame) and event.fin and event.opcode in DATA_OPCODES:
-            self.frames.on_excess = None
+        if isinstance(event, Frame) and event.opcode in DATA_OPCODES:
+            self._fragments += 1
+            if self._fragments > self._max_fragments:
+                # Empty ones would never reach the limit in bytes.
+                self.close_now(1009, "too many fragments")
+                return
+            if event.fin:
+                self._fragments = 0
+                self.frames.on_excess = None
         super().process_event(event)
 
     def close_now(self, code: int, reason: str) -> None:

@@ -7,12 +7,22 @@ from turnwire.store.base import NotFound, StoreUnavailable
 from turnwire_protocol.codes import RequestError
 
 
+def unknown_session(session_id: str | None) -> RequestError:
+    """The one answer for a Session that does not exist and for one that somebody may not see: they look alike."""
+    return RequestError("not_found", f"there is no session {session_id}", field="session_id")
+
+
+def too_many_sessions(most: int | None) -> RequestError:
+    """Not `rate_limited`: waiting would not help, only deleting does."""
+    return RequestError("conflict", f"you own {most} sessions, and may own no more; delete one first")
+
+
 @contextmanager
 def store_faults(session_id: str | None = None) -> Iterator[None]:
     """Turns NotFound into RequestError `not_found` and StoreUnavailable into `unavailable`."""
     try:
         yield
     except NotFound:
-        raise RequestError("not_found", f"there is no session {session_id}", field="session_id") from None
+        raise unknown_session(session_id) from None
     except StoreUnavailable as error:
         raise RequestError("unavailable", f"the store does not work at present: {error}") from error

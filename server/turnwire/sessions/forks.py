@@ -4,8 +4,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from turnwire.sessions.faults import store_faults
-from turnwire.store.base import ConstraintViolated, ForkSession, MessageNotFound, MessageOpen, SessionRecord
+from turnwire.sessions.faults import store_faults, too_many_sessions
+from turnwire.store.base import (
+    ConstraintViolated,
+    ForkSession,
+    MessageNotFound,
+    MessageOpen,
+    SessionRecord,
+    TooManySessions,
+)
 from turnwire_protocol.codes import RequestError
 
 if TYPE_CHECKING:
@@ -13,7 +20,13 @@ if TYPE_CHECKING:
 
 
 async def fork(
-    env: "Environment", session_id: str, *, through_message_id: str | None, new_session_id: str | None
+    env: "Environment",
+    session_id: str,
+    *,
+    through_message_id: str | None,
+    new_session_id: str | None,
+    owner: str,
+    most: int | None,
 ) -> SessionRecord:
     """The new Session. See `Registry.fork` for what it raises."""
     operation = ForkSession(
@@ -21,6 +34,8 @@ async def fork(
         new_session_id=new_session_id or env.new_id("ses"),
         through_message_id=through_message_id,
         now=env.now(),
+        owner=owner,
+        most=most,
     )
     with store_faults(session_id), trio.CancelScope(shield=True):
         try:
@@ -29,6 +44,8 @@ async def fork(
             raise RequestError("not_found", f"through_message_id: {error}", field="through_message_id") from None
         except MessageOpen as error:
             raise RequestError("conflict", f"through_message_id: {error}", field="through_message_id") from None
+        except TooManySessions:
+            raise too_many_sessions(most) from None
         except ConstraintViolated:
             taken = f"new_session_id: {operation.new_session_id} exists"
             raise RequestError("conflict", taken, field="new_session_id") from None

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from turnwire.sessions.channel import Watcher
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults
+from turnwire.sessions.faults import store_faults, too_many_sessions, unknown_session
 from turnwire.sessions.forks import fork
 from turnwire.sessions.handles import SessionHandle
 from turnwire.sessions.prompts import Prompt, PromptOptions, check_input, digest_of
@@ -30,8 +30,10 @@ from turnwire.store.base import (
     DeleteSession,
     RequestRecord,
     SaveRequest,
+    Scope,
     SessionRecord,
     StoreUnavailable,
+    TooManySessions,
 )
 from turnwire_protocol import frames, messages
 from turnwire_protocol.codec import encode_json
@@ -169,16 +171,20 @@ class Registry:
         metadata: dict[str, Any] | None = None,
         client_request_id: str | None = None,
         principal: str = "local",
+        most: int | None = None,
     ) -> messages.Session:
-        """A new Session. The same `client_request_id` with the same body gives the same one again (S9).
+        """A new Session, owned by `principal`. The same `client_request_id` with the same body gives the same one again
+        (S9).
 
-        Raises RequestError `conflict` when the id is taken or the request id was used with another body.
+        Raises RequestError `conflict` when the id is taken, the request id was used with another body, or the principal
+        owns `most` Sessions.
         """
         if session_id is None:
             session_id = self._new_session_id(principal, client_request_id)
         now = self._env.now()
         record = SessionRecord(
             session_id=session_id,
+            owner=principal,
             title=title,
             config=_changed(messages.Config(), config),
             metadata=None if metadata is None else encode_json(metadata),
@@ -186,10 +192,10 @@ class Registry:
             updated_at=now,
         )
         digest = digest_of((title, config, metadata))
-        known = await self._known_creation(session_id, client_request_id, digest)
+        known = await self._known_creation(session_id, principal, client_request_id, digest)
         if known is not None:
             return known
-        operations: list[CreateSession | SaveRequest] = [CreateSession(record)]
+        operations: list[CreateSession | SaveRequest] = [CreateSession(record, most)]
         frame = session_frame(record, executing=False)
         if client_request_id is not None:
             operations.append(
@@ -207,7 +213,9 @@ class Registry:
             with store_faults(session_id), trio.CancelScope(shield=True):
                 await self._env.store.commit(operations)
         except ConstraintViolated:
-            raise RequestError("conflict", f"session_id: {session_id} exists", field="session_id") from None
+            raise _taken(session_id) from None
+        except TooManySessions:
+            raise too_many_sessions(most) from None
         return frame
 
     def _new_session_id(self, principal: str, client_request_id: str | None) -> str:
@@ -217,7 +225,7 @@ class Registry:
         return "ses_" + hashlib.sha256(f"{principal}\0{client_request_id}".encode()).hexdigest()[:24]
 
     async def _known_creation(
-        self, session_id: str, client_request_id: str | None, digest: str
+        self, session_id: str, principal: str, client_request_id: str | None, digest: str
     ) -> messages.Session | None:
         if client_request_id is None:
             return None
@@ -225,19 +233,47 @@ class Registry:
             known = await self._env.store.request(session_id, client_request_id)
         if known is None:
             return None
+        if not await self.owned_by(session_id, principal):
+            raise _taken(session_id)  # what somebody else asked for tells nobody anything
         if known.digest != digest:
             raise RequestError(
                 "conflict", "client_request_id: it was used for another request", field="client_request_id"
             )
         return await self.get(session_id)
 
+    async def owned_by(self, session_id: str, principal: str) -> bool:
+        """Whether the Session exists and belongs to `principal`.
+
+        One that does not exist costs the same as one of somebody else, in memory or not: nothing is told by the time.
+        """
+        live = self._live.get(session_id)
+        if live is not None and live.record.owner == principal:
+            return True
+        try:
+            record = await self._read_record(session_id)
+        except RequestError as error:
+            if error.code == "not_found":
+                return False
+            raise
+        return record.owner == principal
+
     async def list(
-        self, *, before: str | None = None, limit: int = DEFAULT_PAGE, archived: bool = False
+        self,
+        *,
+        before: str | None = None,
+        limit: int = DEFAULT_PAGE,
+        archived: bool = False,
+        scope: Scope | None = None,
     ) -> frames.SessionPage:
-        """Sessions, newest activity first. Raises RequestError `invalid_argument` for a `before` that is no cursor."""
+        """Sessions, those of `scope` or all, newest activity first.
+
+        Raises RequestError `invalid_argument` for a `before` that is no cursor.
+        """
         try:
             with store_faults():
-                listing = await self._env.store.sessions(before=before, limit=min(limit, MAX_PAGE), archived=archived)
+                listing = await self._env.store.sessions(
+                    before=before, limit=min(limit, MAX_PAGE), archived=archived, scope=scope
+                )
         except ValueError:
             raise RequestError("invalid_argument", "before: not a cursor of this server", field="before") from None
         return frames.SessionPage(
@@ -262,16 +298,30 @@ class Registry:
         return await session.do(lambda: session.update(title=title, config=_changed(session.record.config, config)))
 
     async def fork(
-        self, session_id: str, *, through_message_id: str | None = None, new_session_id: str | None = None
+        self,
+        session_id: str,
+        *,
+        through_message_id: str | None = None,
+        new_session_id: str | None = None,
+        principal: str = "local",
+        most: int | None = None,
     ) -> messages.Session:
-        """A new Session with copies of this one's Messages, the first through `through_message_id`, or all (M5).
+        """A new Session, owned by `principal`, with copies of this one's Messages, the first through
+        `through_message_id`, or all (M5).
 
         Nothing that is still being written is copied, nor what stands behind it. Title and config are the other's.
 
         Raises RequestError `not_found` for an unknown Message, `conflict` when it, or one before it, is still being
-        written, or the new id is taken.
+        written, the new id is taken, or the principal owns `most` Sessions.
         """
-        record = await fork(self._env, session_id, through_message_id=through_message_id, new_session_id=new_session_id)
+        record = await fork(
+            self._env,
+            session_id,
+            through_message_id=through_message_id,
+            new_session_id=new_session_id,
+            owner=principal,
+            most=most,
+        )
         return self._frame(record)
 
     async def archive(self, session_id: str) -> None:
@@ -286,7 +336,7 @@ class Registry:
         async def delete() -> None:
             await session.loop.stop()
             await session.commit([DeleteSession(session_id)])
-            session.close(RequestError("not_found", f"there is no session {session_id}", field="session_id"))
+            session.close(unknown_session(session_id))
             session.channel.end("deleted")
             self._evict(session)
 
@@ -398,6 +448,10 @@ class Registry:
             yield SessionHandle(self, session)
         finally:
             session.pins -= 1
+
+
+def _taken(session_id: str) -> RequestError:
+    return RequestError("conflict", f"session_id: {session_id} exists", field="session_id")
 
 
 def _changed(config: messages.Config, change: frames.ConfigChange | None) -> messages.Config:

@@ -42,8 +42,10 @@ DEFAULT_PAGE = 50
 MAX_PAGE = 200
 """The most Messages that one page holds (M2)."""
 
-PAGE_BYTES = 2 * 1024 * 1024
-"""The most bytes of Message JSON that one page holds, but a page that is not at the end holds at least one (W10)."""
+PAGE_BYTES = 512 * 1024
+"""The most bytes of Message JSON that one page holds, but a page that is not at the end holds at least one (W10).
+
+At 50 kB/s such an answer takes less time than a tick interval, so a slow client still gets its ticks (R4)."""
 
 PREVIEW_CHARACTERS = 120
 """How much of the newest visible text a Session's `preview` keeps."""
@@ -51,6 +53,10 @@ PREVIEW_CHARACTERS = 120
 
 class ConstraintViolated(Exception):
     """A commit broke a rule of the Store; nothing of it was stored. The caller is at fault."""
+
+
+class TooManySessions(Exception):
+    """The owner has as many Sessions as it may have; nothing was stored."""
 
 
 class StoreUnavailable(Exception):
@@ -81,9 +87,13 @@ class MessageOpen(ConstraintViolated):
 
 
 class SessionRecord(Struct, kw_only=True, frozen=True):
-    """A Session's row. Times are ms since the epoch; `message_count` is also the last Message `sequence` (M5)."""
+    """A Session's row. Times are ms since the epoch; `message_count` is also the last Message `sequence` (M5).
+
+    `owner` is the principal that created it, and never changes; None in a file from before there were owners.
+    """
 
     session_id: str
+    owner: str | None = None
     title: str | None = None
     config: Config
     metadata: StoredJson | None = None
@@ -142,6 +152,16 @@ class SessionListing(Struct, kw_only=True, frozen=True):
     has_more: bool
 
 
+class Scope(Struct, frozen=True):
+    """Which Sessions somebody may see: those of an owner, and these in addition."""
+
+    owner: str
+    session_ids: frozenset[str] = frozenset()
+
+    def covers(self, record: SessionRecord) -> bool:
+        return record.owner == self.owner or record.session_id in self.session_ids
+
+
 class Recovered(Struct, kw_only=True, frozen=True):
     """What recovery changed: how many Sessions, Messages and Turns (S7)."""
 
@@ -154,9 +174,10 @@ class Recovered(Struct, kw_only=True, frozen=True):
 
 
 class CreateSession(Struct, frozen=True):
-    """A new Session. `ConstraintViolated` when the id is taken."""
+    """A new Session. `ConstraintViolated` when the id is taken, `TooManySessions` when its owner has `most` already."""
 
     record: SessionRecord
+    most: int | None = None
 
 
 class UpdateSession(Struct, frozen=True):
@@ -179,13 +200,15 @@ class ForkSession(Struct, kw_only=True, frozen=True):
     `turn_id` (a Turn of the other Session) and times. Summaries of what is copied come along. `now` is in ms.
 
     Raises `NotFound` for the other Session, `MessageNotFound`, `MessageOpen` when the Message named cannot be copied,
-    and `ConstraintViolated` when the new id is taken.
+    `ConstraintViolated` when the new id is taken, and `TooManySessions` when `owner`, who will own it, has `most`.
     """
 
     session_id: str
     new_session_id: str
     through_message_id: str | None = None
     now: int
+    owner: str | None = None
+    most: int | None = None
 
 
 class SaveMessage(Struct, frozen=True):
@@ -228,14 +251,17 @@ class Store(Protocol):
     async def commit(self, operations: Sequence[Operation]) -> None:
         """Stores all operations in order, atomically and durably (rule 1).
 
-        Raises `ConstraintViolated`, `NotFound` (an unknown Session) or `StoreUnavailable`; then nothing was stored.
+        Raises `ConstraintViolated`, `NotFound` (an unknown Session), `TooManySessions` or `StoreUnavailable`; then
+        nothing was stored.
         """
 
     async def session(self, session_id: str) -> SessionRecord:
         """The Session's row. Raises `NotFound`."""
 
-    async def sessions(self, *, before: str | None, limit: int, archived: bool) -> SessionListing:
-        """Sessions with the newest `updated_at` first; archived ones only, or all others.
+    async def sessions(
+        self, *, before: str | None, limit: int, archived: bool, scope: Scope | None = None
+    ) -> SessionListing:
+        """Sessions with the newest `updated_at` first; archived ones only, or all others; only those of `scope`.
 
         `before` is a `next_before` of an earlier listing; ValueError when it is none. `limit` is 1..MAX_PAGE.
         """

@@ -5,6 +5,7 @@ from typing import Final, cast
 import apsw
 
 from turnwire.store.base import ForkSession, NotFound
+from turnwire.store.reads import check_owned
 from turnwire.store.rows import COPY_ID, checked_through
 
 _COUNT: Final = "SELECT message_count FROM sessions WHERE session_id = ?"
@@ -13,8 +14,8 @@ _FIRST_OPEN: Final = "SELECT min(sequence) FROM messages WHERE session_id = ? AN
 _LAST_COPIED: Final = "SELECT message_id FROM messages WHERE session_id = ? AND sequence = ?"
 
 _SESSION: Final = """
-INSERT INTO sessions (session_id, title, config, metadata, created_at, updated_at, origin)
-SELECT :new, title, config, metadata, :now, :now,
+INSERT INTO sessions (session_id, title, config, metadata, created_at, updated_at, owner, origin)
+SELECT :new, title, config, metadata, :now, :now, :owner,
     json_patch(json_object('session_id', session_id), json_object('message_id', :last))
 FROM sessions WHERE session_id = :old
 """
@@ -48,12 +49,14 @@ WHERE session_id = :old AND through_sequence <= :through
 
 
 def fork(connection: apsw.Connection, operation: ForkSession) -> None:
-    """Raises NotFound, MessageNotFound, MessageOpen or apsw.Error."""
+    """Raises NotFound, MessageNotFound, MessageOpen, TooManySessions or apsw.Error."""
     through = _through(connection, operation)
+    check_owned(connection, operation.owner, operation.most)
     values = {
         "old": operation.session_id,
         "new": operation.new_session_id,
         "now": operation.now,
+        "owner": operation.owner,
         "through": through,
         "last": connection.execute(_LAST_COPIED, (operation.session_id, through)).get,
     }

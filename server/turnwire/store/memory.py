@@ -24,11 +24,13 @@ from turnwire.store.base import (
     RequestRecord,
     SaveRequest,
     SaveTurn,
+    Scope,
     SessionListing,
     SessionRecord,
     StoredMessage,
     StoredPage,
     StoreUnavailable,
+    TooManySessions,
     TurnRecord,
     UpdateSession,
 )
@@ -89,7 +91,9 @@ class MemoryStore:
         await self.enter()
         return self._tables.complete(self._tables.session(session_id))
 
-    async def sessions(self, *, before: str | None, limit: int, archived: bool) -> SessionListing:
+    async def sessions(
+        self, *, before: str | None, limit: int, archived: bool, scope: Scope | None = None
+    ) -> SessionListing:
         check_limit(limit)
         cursor = None if before is None else decode_cursor(before)
         await self.enter()
@@ -97,7 +101,7 @@ class MemoryStore:
         places = sorted(
             (-record.updated_at, record.session_id)
             for record in self._tables.sessions.values()
-            if (record.archived_at is not None) == archived
+            if (record.archived_at is not None) == archived and (scope is None or scope.covers(record))
         )
         chosen = [session_id for place, session_id in places if after is None or (place, session_id) > after]
         records = [self._tables.complete(self._tables.session(session_id)) for session_id in chosen[: limit + 1]]
@@ -165,7 +169,7 @@ class MemoryStore:
         try:
             for operation in operations:
                 self._tables.apply(operation)
-        except (ConstraintViolated, NotFound):
+        except (ConstraintViolated, NotFound, TooManySessions):
             self._tables.roll_back()
             raise
         self._tables.keep()
@@ -195,9 +199,8 @@ class _Tables:
         match operation:
             case MessageRow():
                 self._save_message(operation)
-            case CreateSession(record):
-                _require(record.session_id not in self.sessions, f"session {record.session_id}: the id is taken")
-                self._put(self.sessions, record.session_id, record)
+            case CreateSession(record, most):
+                self._create_session(record, most)
             case UpdateSession(record):
                 self._update_session(record)
             case DeleteSession(session_id):
@@ -253,6 +256,16 @@ class _Tables:
         messages = (row.session_id for row in self.messages.values() if row.unfinished)
         return list(dict.fromkeys([*messages, *(turn.session_id for turn in self.unfinished_turns())]))
 
+    def _create_session(self, record: SessionRecord, most: int | None) -> None:
+        self._check_owned(record.owner, most)
+        _require(record.session_id not in self.sessions, f"session {record.session_id}: the id is taken")
+        self._put(self.sessions, record.session_id, record)
+
+    def _check_owned(self, owner: str | None, most: int | None) -> None:
+        owned = sum(record.owner == owner for record in self.sessions.values())
+        if most is not None and owned >= most:
+            raise TooManySessions(f"{owner} owns {owned} sessions")
+
     def _update_session(self, record: SessionRecord) -> None:
         kept = self.session(record.session_id)
         updated = replace(
@@ -288,9 +301,11 @@ class _Tables:
         if operation.through_message_id is not None:
             named = next((row.sequence for row in rows if row.message_id == operation.through_message_id), None)
             through = checked_through(operation, named, through)
+        self._check_owned(operation.owner, operation.most)
         origin = Origin(old.session_id, rows[through - 1].message_id if through else UNSET)
         fork = SessionRecord(
             session_id=new,
+            owner=operation.owner,
             title=old.title,
             config=old.config,
             metadata=old.metadata,

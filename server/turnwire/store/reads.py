@@ -13,11 +13,13 @@ import trio
 from turnwire.store.base import (
     NotFound,
     RequestRecord,
+    Scope,
     SessionListing,
     SessionRecord,
     StoredMessage,
     StoredPage,
     StoreUnavailable,
+    TooManySessions,
     TurnRecord,
 )
 from turnwire.store.context import Summary
@@ -35,19 +37,33 @@ SELECT session_id, title, CAST(config AS BLOB), CAST(metadata AS BLOB), created_
     message_count,
     (SELECT preview FROM messages WHERE messages.session_id = sessions.session_id AND preview IS NOT NULL
      ORDER BY sequence DESC LIMIT 1),
-    CAST(origin AS BLOB)
+    CAST(origin AS BLOB), owner
 FROM sessions
 """
-_LISTING: Final = (
-    _SESSION
-    + """
-WHERE archived_at IS {archived} AND updated_at <= ?1 AND (updated_at < ?1 OR session_id > ?2)
+_FROM_CURSOR: Final = """
+WHERE archived_at IS {archived} AND updated_at <= ?1 AND (updated_at < ?1 OR session_id > ?2) {more}
 ORDER BY updated_at DESC, session_id LIMIT ?3
 """
+_LISTING: Final = _SESSION + _FROM_CURSOR
+_NAMED: Final = _SESSION.replace("FROM sessions", "FROM json_each(?5) CROSS JOIN sessions ON session_id = value")
+_SCOPED: Final = (
+    "SELECT * FROM ("
+    + _LISTING.replace("{more}", "AND owner = ?4")
+    + ") UNION SELECT * FROM ("
+    + _NAMED
+    + _FROM_CURSOR.replace("{more}", "")
+    + ") ORDER BY updated_at DESC, session_id LIMIT ?3"
 )
-LISTINGS: Final = {True: _LISTING.format(archived="NOT NULL"), False: _LISTING.format(archived="NULL")}
+LISTINGS: Final = {
+    True: _LISTING.format(archived="NOT NULL", more=""),
+    False: _LISTING.format(archived="NULL", more=""),
+}
 """The listing of archived Sessions, and of all others."""
 
+SCOPED: Final = {True: _SCOPED.format(archived="NOT NULL"), False: _SCOPED.format(archived="NULL")}
+"""The same for a `Scope`: the owner's from an index in the order of the listing, joined with those named."""
+
+_OWNED: Final = "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE owner IS ? LIMIT ?)"
 _MESSAGE: Final = """
 SELECT message_id, sequence, revision, CAST(head AS BLOB),
     (SELECT CAST(group_concat(json, ',' ORDER BY sequence) AS BLOB) FROM parts
@@ -127,10 +143,16 @@ def session(connection: apsw.Connection, session_id: str) -> SessionRecord:
     return _session_record(row)
 
 
-def listing(connection: apsw.Connection, cursor: Cursor | None, limit: int, archived: bool) -> SessionListing:
+def listing(
+    connection: apsw.Connection, cursor: Cursor | None, limit: int, archived: bool, scope: Scope | None = None
+) -> SessionListing:
     """The listing after `cursor`, or the first one."""
     place = (END, "") if cursor is None else cursor
-    rows = connection.execute(LISTINGS[archived], (*place, limit + 1))
+    if scope is None:
+        rows = connection.execute(LISTINGS[archived], (*place, limit + 1))
+    else:
+        named = msgspec.json.encode(sorted(scope.session_ids)).decode()
+        rows = connection.execute(SCOPED[archived], (*place, limit + 1, scope.owner, named))
     return fill_listing([_session_record(row) for row in rows], limit)
 
 
@@ -196,6 +218,14 @@ def summary(connection: apsw.Connection, session_id: str) -> Summary | None:
     return Summary(session_id=session_id, through_sequence=through, text=text, created_at=created_at)
 
 
+def check_owned(connection: apsw.Connection, owner: str | None, most: int | None) -> None:
+    """Raises TooManySessions when `owner` has `most` Sessions, archived ones included."""
+    if most is not None:
+        owned = cast("int", connection.execute(_OWNED, (owner, most)).get)
+        if owned >= most:
+            raise TooManySessions(f"{owner} owns {owned} sessions")
+
+
 def unfinished_sessions(connection: apsw.Connection) -> list[str]:
     """The Sessions that recovery has to bring to rest (S7)."""
     return [cast("str", session_id) for (session_id,) in connection.execute(_UNFINISHED_SESSIONS)]
@@ -222,9 +252,10 @@ def _stored_message(row: Row) -> StoredMessage:
 
 
 def _session_record(row: Row) -> SessionRecord:
-    (session_id, title, config, metadata, created_at, updated_at, archived_at, count, preview, origin) = row
+    (session_id, title, config, metadata, created_at, updated_at, archived_at, count, preview, origin, owner) = row
     return SessionRecord(
         session_id=session_id,
+        owner=owner,
         title=title,
         config=msgspec.json.decode(config, type=Config),
         metadata=None if metadata is None else StoredJson(metadata),

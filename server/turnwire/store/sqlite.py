@@ -17,6 +17,7 @@ from turnwire.store.base import (
     Operation,
     Recovered,
     RequestRecord,
+    Scope,
     SessionListing,
     SessionRecord,
     StoredPage,
@@ -113,10 +114,12 @@ class SqliteStore:
     async def session(self, session_id: str) -> SessionRecord:
         return await self._readers.run(lambda connection: reads.session(connection, session_id))
 
-    async def sessions(self, *, before: str | None, limit: int, archived: bool) -> SessionListing:
+    async def sessions(
+        self, *, before: str | None, limit: int, archived: bool, scope: Scope | None = None
+    ) -> SessionListing:
         check_limit(limit)
         cursor = None if before is None else decode_cursor(before)
-        return await self._readers.run(lambda connection: reads.listing(connection, cursor, limit, archived))
+        return await self._readers.run(lambda connection: reads.listing(connection, cursor, limit, archived, scope))
 
     async def page(
         self, session_id: str, *, before_sequence: int | None, limit: int, include_internal: bool

@@ -22,14 +22,14 @@ from turnwire.store.base import (
     UpdateSession,
 )
 from turnwire.store.forks import fork
-from turnwire.store.reads import unfinished_messages, unfinished_turns
+from turnwire.store.reads import check_owned, unfinished_messages, unfinished_turns
 from turnwire.store.recovery import new_id, recover_session
 from turnwire.store.rows import MessageRow, Prepared, plain_message, recovered_row
 from turnwire_protocol.codec import encode_json
 
 _CREATE_SESSION: Final = """
-INSERT INTO sessions (session_id, title, config, metadata, created_at, updated_at, archived_at, origin)
-VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, CAST(? AS TEXT))
+INSERT INTO sessions (session_id, title, config, metadata, created_at, updated_at, archived_at, origin, owner)
+VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, CAST(? AS TEXT), ?)
 """
 _UPDATE_SESSION: Final = """
 UPDATE sessions SET title = ?, config = CAST(? AS TEXT), metadata = CAST(? AS TEXT), archived_at = ?, updated_at = ?
@@ -72,7 +72,7 @@ INSERT INTO requests (session_id, client_request_id, digest, answer, created_at)
 
 
 def apply_all(connection: apsw.Connection, operations: Sequence[Prepared]) -> None:
-    """Raises NotFound, ConstraintViolated or apsw.Error; then the caller rolls back."""
+    """Raises NotFound, ConstraintViolated, TooManySessions or apsw.Error; then the caller rolls back."""
     for operation in operations:
         _apply(connection, operation)
 
@@ -100,7 +100,8 @@ def _apply(connection: apsw.Connection, operation: Prepared) -> None:
     match operation:
         case MessageRow():
             _save_message(connection, operation)
-        case CreateSession(record):
+        case CreateSession(record, most):
+            check_owned(connection, record.owner, most)
             _create_session(connection, record)
         case UpdateSession(record):
             _update_session(connection, record)
@@ -139,6 +140,7 @@ def _create_session(connection: apsw.Connection, record: SessionRecord) -> None:
             record.updated_at,
             record.archived_at,
             _json(record.origin),
+            record.owner,
         ),
     )
 
