@@ -17,8 +17,9 @@ from websockets.trio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from turnwire.gateway import Authenticator, Authorizer, Document, Gateway, GatewaySettings, OpenAccess
+from turnwire.gateway.tokens import TokenAuthenticator, create_token, key_of
 from turnwire.sessions.channel import Channel, SnapshotFrames, Watcher
-from turnwire.sessions.faults import unknown_session
+from turnwire.sessions.faults import too_many_sessions, unknown_session
 from turnwire.store.base import Scope
 from turnwire_protocol import frames
 from turnwire_protocol.codec import Format, encode
@@ -34,6 +35,19 @@ EPOCH = 1_800_000_000
 
 def world_time() -> float:
     return EPOCH + trio.current_time()
+
+
+KEY = b"the secret of all gateway worlds"
+
+
+def token_for(sub: str, *, key: bytes = KEY, lifetime_s: float = 3600, now: float = 0, **claims: Any) -> str:
+    """A token made `now` seconds after the beginning of a world, for as long."""
+    return create_token(key_of(key), subject=sub, lifetime_s=lifetime_s, now=EPOCH + now, **claims)
+
+
+def token_authenticator() -> TokenAuthenticator:
+    """Lets in who has a token of `token_for`; made within a run of trio, used there."""
+    return TokenAuthenticator(key_of(KEY), now=world_time)
 
 
 SUBPROTOCOLS: dict[Format, str] = {"json": frames.SUBPROTOCOL_JSON, "msgpack": frames.SUBPROTOCOL_MSGPACK}
@@ -79,6 +93,7 @@ class MemorySessions:
         self.padding = 0
         self.parts = 1
         self.joins = 0
+        self.lookups = 0
         self.created_by: list[str] = []
         self._ids = count(1)
         self._left = trio.Event()
@@ -110,13 +125,18 @@ class MemorySessions:
         most: int | None = None,
     ) -> Session:
         await self._enter()
-        if most is not None and self.created_by.count(principal) >= most:
-            raise RequestError("conflict", f"you own {most} sessions")
+        self._check_owned(principal, most)
         self.created_by.append(principal)
         return self.add(session_id or f"s-{next(self._ids)}", title, principal).frame()
 
+    def _check_owned(self, principal: str, most: int | None) -> None:
+        owned = sum(session.owner == principal for session in self.sessions.values())
+        if most is not None and owned >= most:
+            raise too_many_sessions(most)
+
     async def owned_by(self, session_id: str, principal: str) -> bool:
-        await self._enter()
+        self.lookups += 1
+        await trio.lowlevel.checkpoint()
         session = self.sessions.get(session_id)
         return session is not None and session.owner == principal
 
@@ -240,6 +260,7 @@ class MemorySessions:
     ) -> Session:
         await self._enter()
         source = self._find(session_id)
+        self._check_owned(principal, most)
         copy = self.add(new_session_id or f"s-{next(self._ids)}", source.title, principal)
         copy.items = list(source.items)
         return copy.frame()
@@ -592,8 +613,12 @@ async def gateway_world(
     documents: dict[str, Document] | None = None,
     authenticator: Authenticator | None = None,
     authorizer: Authorizer | None = None,
+    ahead: list[float] | None = None,
 ) -> AsyncIterator[World]:
-    """A gateway over memory links, or with `network` on a real loopback port; its wall clock is `world_time`."""
+    """A gateway over memory links, or with `network` on a real loopback port.
+
+    Its wall clock is `world_time`, plus what stands in `ahead`.
+    """
     sessions = MemorySessions()
     given = structs.replace(settings or GatewaySettings(), port=0)
     async with trio.open_nursery() as nursery:
@@ -607,7 +632,7 @@ async def gateway_world(
             documents=documents or {},
             problem=lambda: worlds[0].problem,
             rng=random.Random(1),
-            now=world_time,
+            now=lambda: world_time() + (ahead[0] if ahead else 0.0),
         )
         world = World(gateway, sessions)
         worlds.append(world)

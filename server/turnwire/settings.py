@@ -68,19 +68,22 @@ def settings_from(given: Mapping[str, str | None], environment: Mapping[str, str
     Raises SettingError that names the flag or variable.
     """
     values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
     for flag in FLAGS:
         text, source = given.get(flag.field), f"--{flag.name}"
         if text is None and flag.variable in environment:
             text, source = environment[flag.variable], flag.variable
         if text is None:
             text = flag.default
+        sources[flag.field] = source
         try:
             values[flag.field] = None if text is None else flag.parse(text)
         except ValueError as error:
             raise SettingError(f"{source}: {error}") from None
     settings = Settings(**values)
     if settings.key_file is None and not is_loopback(settings.host):
-        raise SettingError(f"--host: {settings.host} can be reached from other machines, so --key-file is needed")
+        reason = "can be reached from other machines, so --key-file is needed"
+        raise SettingError(f"{sources['host']}: {settings.host} {reason}")
     return settings
 
 

@@ -1,0 +1,144 @@
+"""A real server with a key: who comes in, who sees what, and what its log says of it (X1, X2, X3)."""
+
+import socket
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import trio
+from websockets.exceptions import InvalidStatus
+
+from harness import PATIENCE_SECONDS, Refused, server_process, wire_client
+from turnwire.gateway.tokens import CLOCK_SKEW_SECONDS
+
+SECRET = "a secret that nobody can guess, really"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    path = tmp_path / "turnwire.key"
+    path.write_text(SECRET)
+    return path
+
+
+def token(key: Path, sub: str, *options: str) -> str:
+    command = [sys.executable, "-m", "turnwire", "token", "create", "--key-file", str(key), "--sub", sub, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
+async def test_X3_clients_of_a_server_with_a_key_see_their_own_sessions(key: Path, tmp_path: Path) -> None:
+    ada, bob = token(key, "ada"), token(key, "bob")
+    async with server_process(tmp_path / "t.db", "--key-file", str(key), "--log-level", "debug") as server:
+        async with (
+            wire_client(server.url, hello=False) as one,
+            wire_client(server.url, hello=False, additional_headers={"Authorization": f"Bearer {bob}"}) as two,
+            wire_client(server.url, hello=False) as nobody,
+        ):
+            assert (await one.request("hello", token=ada))["principal"] == {"id": "ada"}
+            assert (await two.request("hello"))["principal"] == {"id": "bob"}
+            session_id = (await one.request("session.create", title="Mine"))["session"]["session_id"]
+            view = await one.subscribe(session_id)
+            await one.request("prompt", session_id=session_id, text="/echo Hello", client_request_id="r1")
+            await one.until(lambda: view.turn is None and len(view.messages) == 2)
+            assert (await two.request("session.list"))["items"] == []
+            for op, fields in (("session.get", {}), ("subscribe", {}), ("messages", {}), ("session.delete", {})):
+                with pytest.raises(Refused, match="not_found"):
+                    await two.request(op, session_id=session_id, **fields)
+            with pytest.raises(Refused, match="unauthenticated"):
+                await nobody.request("hello")
+            await nobody.until(lambda: nobody.closed is not None)
+            assert nobody.closed == (4401, "unauthenticated")
+        with pytest.raises(InvalidStatus) as refused:
+            async with wire_client(f"{server.url}?token={ada}"):
+                pass
+        assert refused.value.response.status_code == 400
+        guest = token(key, "guest", "--role", "guest", "--grant", f"{session_id}=viewer")
+        async with wire_client(server.url, hello=False) as client:
+            await client.request("hello", token=guest)
+            assert [item["session_id"] for item in (await client.request("session.list"))["items"]] == [session_id]
+            assert len((await client.subscribe(session_id)).messages) == 2
+            with pytest.raises(Refused, match="forbidden"):
+                await client.request("prompt", session_id=session_id, text="hi", client_request_id="r2")
+        await server.terminate()
+        log = server.log.read_text()
+        assert "stopping" in log
+        for each in (ada, bob, guest):
+            assert not any(piece in log for piece in each.split(".")[1:]), "a token in the log"
+
+
+async def test_X3_the_owner_of_a_session_is_its_owner_after_a_restart(key: Path, tmp_path: Path) -> None:
+    async with server_process(tmp_path / "t.db", "--key-file", str(key)) as server:
+        async with wire_client(server.url, hello=False) as client:
+            await client.request("hello", token=token(key, "ada"))
+            await client.request("session.create", session_id="s")
+        await server.kill()
+    async with server_process(tmp_path / "t.db", environment={"TURNWIRE_KEY_FILE": str(key)}) as server:
+        for sub, seen in (("ada", ["s"]), ("bob", [])):
+            async with wire_client(server.url, hello=False) as client:
+                await client.request("hello", token=token(key, sub))
+                assert [item["session_id"] for item in (await client.request("session.list"))["items"]] == seen
+
+
+@pytest.mark.slow
+async def test_X3_a_connection_is_closed_when_its_token_expires(key: Path, tmp_path: Path) -> None:
+    async with (
+        server_process(tmp_path / "t.db", "--key-file", str(key)) as server,
+        wire_client(server.url, hello=False) as client,
+    ):
+        await client.request("hello", token=token(key, "ada", "--lifetime", "1"))
+        start = trio.current_time()
+        await client.until(lambda: client.closed is not None)
+        assert client.closed == (4401, "the token has expired")
+        assert trio.current_time() - start <= CLOCK_SKEW_SECONDS + 2
+
+
+def own_address() -> str | None:
+    """An address of this machine that is none of loopback, if it has one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent
+            address: str = probe.getsockname()[0]
+        except OSError:
+            return None
+    return None if address.startswith("127.") else address
+
+
+async def test_X1_with_a_key_others_may_ask_under_the_names_that_are_allowed(key: Path, tmp_path: Path) -> None:
+    flags = ("--host", "0.0.0.0", "--key-file", str(key), "--allowed-hosts", "chat.example")
+    async with server_process(tmp_path / "t.db", *flags) as server:
+        address = own_address() or "127.0.0.1"
+        for name, allowed in (("127.0.0.1", True), ("chat.example", True), ("evil.example", False)):
+            stream = await trio.open_tcp_stream(address, server.port)
+            async with AsyncExitStack() as stack:
+                opening = wire_client(f"ws://{name}:{server.port}/ws", hello=False, stream=stream)
+                if allowed:
+                    client = await stack.enter_async_context(opening)
+                    assert (await client.request("hello", token=token(key, "ada")))["principal"] == {"id": "ada"}
+                else:
+                    with pytest.raises(InvalidStatus) as refused:
+                        await stack.enter_async_context(opening)
+                    assert refused.value.response.status_code == 403
+
+
+def test_X1_an_address_that_others_can_reach_needs_a_key(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "chat.example"):
+        command = [
+            sys.executable,
+            "-m",
+            "turnwire",
+            "serve",
+            "--host",
+            host,
+            "--port",
+            "0",
+            "--data",
+            str(tmp_path / "t"),
+        ]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+        assert answer.returncode == 2
+        assert answer.stderr == (
+            f"turnwire serve: --host: {host} can be reached from other machines, so --key-file is needed\n"
+        )
+        assert not (tmp_path / "t").exists()
