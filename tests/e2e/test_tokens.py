@@ -43,9 +43,9 @@ async def test_X3_clients_of_a_server_with_a_key_see_their_own_sessions(key: Pat
             await one.request("prompt", session_id=session_id, text="/echo Hello", client_request_id="r1")
             await one.until(lambda: view.turn is None and len(view.messages) == 2)
             assert (await two.request("session.list"))["items"] == []
-            for op, fields in (("session.get", {}), ("subscribe", {}), ("messages", {}), ("session.delete", {})):
+            for op in ("session.get", "subscribe", "messages", "session.delete"):
                 with pytest.raises(Refused, match="not_found"):
-                    await two.request(op, session_id=session_id, **fields)
+                    await two.request(op, session_id=session_id)
             with pytest.raises(Refused, match="unauthenticated"):
                 await nobody.request("hello")
             await nobody.until(lambda: nobody.closed is not None)
