@@ -242,13 +242,18 @@ export interface Joined {
   readonly seq: number;
 }
 
-/** What the server holds clients to: bytes for `max_frame` and `max_request`, items for the others. */
+/** What the server holds clients to: bytes for `max_frame` and `max_request`, counts for the others. */
 export interface Limits {
   readonly max_frame: number;
   readonly max_request: number;
   readonly page: number;
   readonly max_page: number;
   readonly max_subscriptions: number;
+  readonly max_depth?: number;
+  readonly max_fragments?: number;
+  readonly max_requests?: number;
+  readonly requests_per_s?: number;
+  readonly request_burst?: number;
 }
 
 /** The complete Message as it was committed, at the revision that was committed (S3-S5). */
