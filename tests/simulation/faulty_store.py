@@ -17,6 +17,7 @@ from turnwire.store.base import (
     RequestRecord,
     SaveMessage,
     SaveTurn,
+    Scope,
     SessionListing,
     SessionRecord,
     Store,
@@ -128,8 +129,12 @@ class FaultyStore:
     async def session(self, session_id: str) -> SessionRecord:
         return await self.perform(lambda: self._inner.session(session_id))
 
-    async def sessions(self, *, before: str | None, limit: int, archived: bool) -> SessionListing:
-        return await self.perform(lambda: self._inner.sessions(before=before, limit=limit, archived=archived))
+    async def sessions(
+        self, *, before: str | None, limit: int, archived: bool, scope: Scope | None = None
+    ) -> SessionListing:
+        return await self.perform(
+            lambda: self._inner.sessions(before=before, limit=limit, archived=archived, scope=scope)
+        )
 
     async def page(
         self, session_id: str, *, before_sequence: int | None, limit: int, include_internal: bool
