@@ -1,6 +1,7 @@
 """The codec against every request there is, hostile input, and round trips in both formats (W2, W9)."""
 
 import json
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -142,6 +143,37 @@ def test_W9_a_long_key_above_many_values_costs_no_more_than_the_request() -> Non
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ([1] * 100_000, None),
+        ([[]] * 100_000, None),
+        ([{"k": ""}] * 100_000, None),
+        ([0] * 100_000 + [2**53], "metadata.k[100000]"),
+        ([["x"]] * 100_000 + [[1, [2**53]]] + [0] * 100_000, "metadata.k[100000][1][0]"),
+        ([{"a": [], "b": {}}] * 1_000 + [{"a": [1], "b": {"c": SURROGATE}}], "metadata.k[1000].b.c"),
+    ],
+)
+def test_W9_many_values_are_checked_together(values: list[object], field: str | None) -> None:
+    """A call of a Python function for each would take a second for one request, and all clients would wait for it."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    found = None
+    sys.setprofile(count)
+    try:
+        check_json({"metadata": {"k": values}})
+    except RequestError as error:
+        found = error.field
+    finally:
+        sys.setprofile(None)
+    assert found == field
+    assert calls < 1_000
 
 
 @pytest.mark.parametrize(
