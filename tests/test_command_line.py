@@ -73,6 +73,8 @@ WRONG = [
     ("grace-seconds", "nan"),
     ("tick-ms", "0"),
     ("log-level", "loud"),
+    ("log-format", "xml"),
+    ("close-seconds", "-1"),
 ]
 
 

@@ -15,6 +15,7 @@ LAYERS = (
         "turnwire.settings",
         "turnwire.conformance",
         "turnwire.database",
+        "turnwire.logs",
         "turnwire.stopping",
         "turnwire.token_command",
     },

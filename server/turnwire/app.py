@@ -86,7 +86,10 @@ class Turnwire:
             )
             recovered = await store.recover(environment.now())
             if recovered.turns:
-                _log.warning("recovered %d turns in %d sessions that were cut off", recovered.turns, recovered.sessions)
+                _log.warning(
+                    "recovered %(turns)d turns in %(sessions)d sessions that were cut off",
+                    {"turns": recovered.turns, "sessions": recovered.sessions},
+                )
             registry = Registry(environment)
             async with trio.open_nursery() as nursery:
                 await nursery.start(registry.run)

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import trio
 
-from turnwire import database
+from turnwire import database, logs
 from turnwire.app import Turnwire
 from turnwire.conformance import command as conformance
 from turnwire.gateway import GatewaySettings, TokenAuthenticator
@@ -41,6 +41,8 @@ examples:
 
 EXPECTED_FAILURES = (StoreLocked, StoreIncompatible, StoreUnavailable, OSError)
 """Why a server may not start or not go on: a sentence for the operator, no traceback."""
+
+_log = logging.getLogger(__name__)
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -90,18 +92,15 @@ def _serve(options: argparse.Namespace) -> int:
     except (SettingError, ValueError) as error:
         print(f"turnwire serve: {error}", file=sys.stderr)
         return EXIT_USAGE
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
-    for library in ("websockets", "httpx2"):  # at INFO they tell of every request
-        logging.getLogger(library).setLevel("WARNING")
+    logs.configure(settings.log_level, settings.log_format, sys.stderr)
     watchdog = Watchdog(_end_by_force)
     try:
         orderly = trio.run(partial(_run, app, settings, watchdog))
-    except (*EXPECTED_FAILURES, BaseExceptionGroup) as error:
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - what it is goes into the log
         failures = list(_leaves(error))
         if not all(isinstance(failure, EXPECTED_FAILURES) for failure in failures):
-            raise
+            _log.critical("the server failed", exc_info=error)
+            return EXIT_FAILURE
         for failure in failures:
             print(f"turnwire serve: {failure}", file=sys.stderr)
         return EXIT_FAILURE

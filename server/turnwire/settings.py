@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from turnwire.gateway.auth import is_loopback
 from turnwire.gateway.tokens import Key, read_key
+from turnwire.logs import LOG_FORMATS, LogFormat
 
 ENVIRONMENT_PREFIX = "TURNWIRE_"
 
@@ -42,6 +43,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     tick_ms: int
     write_timeout_seconds: float
     log_level: str
+    log_format: LogFormat | None
 
 
 class Flag(Struct, kw_only=True, frozen=True):
@@ -165,6 +167,12 @@ def _url(text: str) -> str:
     return text
 
 
+def _log_format(text: str) -> LogFormat:
+    if text not in LOG_FORMATS:
+        raise ValueError(f"expected console or json, got {text!r}")
+    return LOG_FORMATS[text]
+
+
 def _log_level(text: str) -> str:
     if text not in ("debug", "info", "warning", "error"):
         raise ValueError(f"expected debug, info, warning or error, got {text!r}")
@@ -283,5 +291,12 @@ FLAGS = (
         default="info",
         help="debug, info, warning or error",
         parse=_log_level,
+    ),
+    Flag(
+        name="log-format",
+        metavar="FORMAT",
+        default=None,
+        help="console or json; without it console on a terminal, else json",
+        parse=_log_format,
     ),
 )

@@ -50,7 +50,7 @@ async def stop(registry: Registry, gateway: Gateway, grace_seconds: float) -> bo
 
     False when the end of a Turn could not be stored.
     """
-    _log.info("stopping: %d turns are running", registry.running_turns)
+    _log.info("stopping: %(turns)d turns are running", {"turns": registry.running_turns})
     registry.draining = True
     gateway.announce()
     stored = await registry.drain(grace_seconds)

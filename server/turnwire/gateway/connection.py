@@ -106,7 +106,7 @@ class Connection:
         if self.stream.heard:
             self.silent_ticks = 0
         elif self.silent_ticks >= max_silent_ticks:
-            _log.info("a client was silent for %d ticks and was given up", self.silent_ticks)
+            _log.info("a client was silent for %(ticks)d ticks and was given up", {"ticks": self.silent_ticks})
             self.stream.abandon()
             return
         self.stream.heard = False
@@ -211,7 +211,7 @@ class Connection:
         except RequestError as error:
             answer = wire_frame(error.frame(request.id), self._format)
         except Exception:  # noqa: BLE001 - W9: a fault of the server is logged, answered, and ends nothing else
-            _log.exception("request %r failed", request.__struct_config__.tag)
+            _log.exception("request `%(op)s` failed", {"op": request.__struct_config__.tag})
             answer = wire_frame(RequestError("internal", "the server failed").frame(request.id), self._format)
         if answer is not None:
             self.stream.feed(answer)

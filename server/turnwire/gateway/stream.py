@@ -255,7 +255,9 @@ class FrameStream(trio.abc.HalfCloseableStream):
             with trio.CancelScope(deadline=deadline) as scope:
                 written = await self._write_some(chunk)
             if scope.cancelled_caught:
-                _log.info("a client took no byte for %g s and was given up", self._limits.write_timeout)
+                _log.info(
+                    "a client took no byte for %(seconds)g s and was given up", {"seconds": self._limits.write_timeout}
+                )
                 self.abandon()
                 return
             if written:

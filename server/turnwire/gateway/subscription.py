@@ -61,7 +61,10 @@ class Subscription:
         parts = wire_parts_of(snapshot, self._format)
         request_id, self.answering = self.answering, None
         if max(map(len, parts)) > self._max_frame:
-            _log.error("a snapshot of session %s has a part above max_frame and cannot be sent", self.session_id)
+            _log.error(
+                "a snapshot of session %(session_id)s has a part above max_frame and is not sent",
+                {"session_id": self.session_id},
+            )
             error = RequestError("too_large", "the Session's state does not fit into frames of max_frame bytes")
             self._stream.feed(wire_frame(error.frame(request_id), self._format))
             self.close()
@@ -80,7 +83,9 @@ class Subscription:
         if len(frame) <= self._max_frame:
             self._feed.add(frame)
             return
-        _log.error("a Mutation of session %s is larger than max_frame and was not sent", self.session_id)
+        _log.error(
+            "a Mutation of session %(session_id)s is above max_frame and was not sent", {"session_id": self.session_id}
+        )
         self._feed.lose()
 
     def restarted(self, session_id: str) -> None:

@@ -54,7 +54,7 @@ async def _text(session: "Session", kind: Kind, messages: tuple[ModelMessage, ..
     except ModelError:
         raise
     except Exception as failure:  # any fault of a provider fails the request, not the Session
-        _log.exception("the model provider %s failed", session.env.provider.name)
+        _log.exception("the model provider %(provider)s failed", {"provider": session.env.provider.name})
         raise ModelError(
             "internal", f"the model provider failed: {type(failure).__name__}", retryable=False
         ) from failure

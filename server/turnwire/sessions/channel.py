@@ -151,7 +151,7 @@ class Channel:
         try:
             callback(mutation)
         except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
-            _log.exception("a subscriber of session %s failed", self.session_id)
+            _log.exception("a subscriber of session %(session_id)s failed", {"session_id": self.session_id})
 
 
 def _audiences(internal: bool) -> Iterator[Audience]:

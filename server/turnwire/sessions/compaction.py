@@ -89,7 +89,7 @@ class Compaction:
         except (StoreUnavailable, ConstraintViolated, NotFound) as error:
             outcome = _Outcome(error=str(error))
         except Exception as error:  # noqa: BLE001 - C2: a compaction that fails, fails nothing else
-            _log.exception("the compaction of session %s failed", self._session.session_id)
+            _log.exception("the compaction of session %(session_id)s failed", {"session_id": self._session.session_id})
             outcome = _Outcome(error=f"the compaction failed: {type(error).__name__}")
         self._session.mailbox.post(Chore(partial(self._ended, outcome, input_tokens)))
 
@@ -109,7 +109,10 @@ class Compaction:
         try:
             await record(self._session, [part])
         except StoreUnavailable as error:
-            _log.error("a compaction of session %s cannot be recorded yet: %s", self._session.session_id, error)
+            _log.error(
+                "a compaction of session %(session_id)s cannot be recorded yet: %(error)s",
+                {"session_id": self._session.session_id, "error": error},
+            )
             self._session.post_later(partial(self._record, part))
 
     def _action(self, outcome: _Outcome) -> ActionPart | None:

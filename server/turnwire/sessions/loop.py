@@ -249,7 +249,10 @@ class TurnLoop:
         try:
             await self._session.commit(operations)
         except StoreUnavailable as failure:
-            _log.error("the end of turn %s cannot be stored yet: %s", turn.turn_id, failure)
+            _log.error(
+                "the end of turn %(turn_id)s cannot be stored yet: %(error)s",
+                {"turn_id": turn.turn_id, "error": failure},
+            )
             self._session.post_later(partial(self._close_again, turn))
             return
         self._finished(turn, closed, status, error)

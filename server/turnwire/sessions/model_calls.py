@@ -34,7 +34,7 @@ async def run_call(session: "Session", call: ModelCall) -> None:
         except StoreUnavailable as failure:
             error = ModelError("internal", f"the history cannot be read now: {failure}")
         except Exception as failure:  # noqa: BLE001 - any fault of a provider fails its Turn, not the Session
-            _log.exception("the model provider %s failed", session.env.provider.name)
+            _log.exception("the model provider %(provider)s failed", {"provider": session.env.provider.name})
             error = ModelError("internal", f"the model provider failed: {type(failure).__name__}", retryable=False)
         await session.mailbox.feed(call, CallEnded(error))
 

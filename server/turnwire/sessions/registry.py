@@ -98,9 +98,13 @@ class Registry:
         for session in [session for session in self._live.values() if session.loop.busy]:
             try:
                 await session.do(partial(session.loop.stop, reason=reason))
-            except Exception:  # noqa: BLE001 - one Session's fault must not keep the others from their orderly end
+            except Exception as error:  # noqa: BLE001 - one Session's fault must not keep the others from their end
                 all_stored = False
-                _log.exception("the turns of session %s cannot be ended in the store", session.session_id)
+                _log.error(
+                    "the turns of session %(session_id)s cannot be ended in the store: %(error)s",
+                    {"session_id": session.session_id, "error": error},
+                    exc_info=None if isinstance(error, RequestError) else error,
+                )
         return all_stored
 
     @property
@@ -140,7 +144,7 @@ class Registry:
                     await nursery.start(session.run)
                     task_status.started(scope)
         except Exception:  # noqa: BLE001 - one Session's fault must not end the others
-            _log.exception("session %s failed and is recovered", session.session_id)
+            _log.exception("session %(session_id)s failed and is recovered", {"session_id": session.session_id})
             await self._recover(session)
 
     async def _recover(self, session: Session) -> None:
@@ -150,7 +154,10 @@ class Registry:
                 await self._env.store.recover(self._env.now(), session_id=session.session_id)
                 break
             except StoreUnavailable as error:
-                _log.error("session %s cannot be recovered yet: %s", session.session_id, error)
+                _log.error(
+                    "session %(session_id)s cannot be recovered yet: %(error)s",
+                    {"session_id": session.session_id, "error": error},
+                )
             await trio.sleep(self._env.limits.store_retry_seconds)
         del self._live[session.session_id], self._scopes[session.session_id]
         session.loop.interrupted()

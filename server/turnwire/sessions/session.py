@@ -329,7 +329,10 @@ class Session:
                 send.send_nowait(mutation)
             except trio.WouldBlock:
                 unsubscribe()
-                _log.error("an async subscriber of session %s fell behind and was dropped", self.session_id)
+                _log.error(
+                    "an async subscriber of session %(session_id)s fell behind and was dropped",
+                    {"session_id": self.session_id},
+                )
 
         leave = self.channel.subscribe(enqueue, audience)
 
@@ -348,7 +351,7 @@ class Session:
                 try:
                     await callback(mutation)
                 except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
-                    _log.exception("a subscriber of session %s failed", self.session_id)
+                    _log.exception("a subscriber of session %(session_id)s failed", {"session_id": self.session_id})
 
         self.nursery.start_soon(call_each)
         return unsubscribe

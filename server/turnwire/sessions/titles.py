@@ -42,9 +42,9 @@ class Titles:
             messages = await self._session.env.composer.compose(bounds)
             title = clean_title(await ask(self._session, "title", title_request(messages)))
         except ModelError as error:
-            _log.info("session %s got no title: %s", self._session.session_id, error)
+            _log.info("session %(session_id)s got no title: %(code)s", self._fields(code=error.code))
         except (StoreUnavailable, NotFound) as error:
-            _log.error("session %s got no title: %s", self._session.session_id, error)
+            _log.error("session %(session_id)s got no title: %(error)s", self._fields(error=error))
         self._session.mailbox.post(Chore(partial(self._ended, title)))
 
     async def _ended(self, title: str | None) -> None:
@@ -54,4 +54,7 @@ class Titles:
         try:
             await self._session.set_title(title)
         except StoreUnavailable as error:
-            _log.error("the title of session %s cannot be stored: %s", self._session.session_id, error)
+            _log.error("the title of session %(session_id)s cannot be stored: %(error)s", self._fields(error=error))
+
+    def _fields(self, **more: object) -> dict[str, object]:
+        return {"session_id": self._session.session_id, **more}

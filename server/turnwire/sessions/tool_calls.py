@@ -135,7 +135,10 @@ class ToolCalls:
         try:
             await self._session.checkpoint(draft)
         except StoreUnavailable as error:
-            _log.error("the result of tool call %s cannot be stored yet: %s", tool_call_id, error)
+            _log.error(
+                "the result of tool call %(tool_call_id)s cannot be stored yet: %(error)s",
+                {"tool_call_id": tool_call_id, "error": error},
+            )
             self._session.post_later(partial(self._ended, turn, tool_call_id, result))
             return
         self._scopes.pop(tool_call_id, None)

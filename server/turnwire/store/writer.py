@@ -117,7 +117,7 @@ class Writer:
 
     def _set_problem(self, problem: str | None) -> None:
         if problem is not None and self.problem is None:
-            _log.error("the store is in trouble: %s", problem)
+            _log.error("the store is in trouble: %(problem)s", {"problem": problem})
             self._writable = trio.Event()
         elif problem is None and self.problem is not None:
             _log.info("the store works again")

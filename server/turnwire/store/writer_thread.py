@@ -236,13 +236,13 @@ class WriterThread(threading.Thread):
                 self._kept_log = True
                 _log.warning("another program reads the database file all the time: its write-ahead log has to grow")
         except apsw.Error as error:  # nothing is lost, the log keeps it all, and the next one tries again
-            _log.warning("the write-ahead log could not be copied into the database file: %s", error)
+            _log.warning("the write-ahead log could not be copied into the database file: %(error)s", {"error": error})
 
     def _close(self) -> None:
         self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
         try:
             self._connection.close()
         except apsw.Error as error:  # closed it is all the same, and what was acknowledged is in the log
-            _log.warning("the database was not closed cleanly: %s", error)
+            _log.warning("the database was not closed cleanly: %(error)s", {"error": error})
         finally:
             self._report(Outcome([], self._problem, stopped=True))

@@ -49,7 +49,11 @@ def _raised(tool: Tool, context: ToolContext, error: BaseException) -> ToolResul
         error = error.exceptions[0]  # a nursery of the tool's has wrapped it
     if isinstance(error, ToolFailure):
         return _failure(str(error) or "the tool failed and did not say why")
-    _log.error("the tool %s failed in call %s", tool.name, context.tool_call_id, exc_info=error)
+    _log.error(
+        "the tool %(tool)s failed in call %(tool_call_id)s",
+        {"tool": tool.name, "tool_call_id": context.tool_call_id},
+        exc_info=error,
+    )
     name, message = type(error).__name__, str(error)
     return _failure(f"{name}: {message}" if message else name)
 
