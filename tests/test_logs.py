@@ -140,6 +140,11 @@ async def test_faults_of_tools_providers_and_subscribers_are_logged_without_what
     assert MARK not in said
 
 
+def new_token(key: Path) -> str:
+    command = [sys.executable, "-m", "turnwire", "token", "create", "--key-file", str(key), "--sub", "ada"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
 async def converse(client: WireClient, token: str) -> None:
     created = await client.request(
         "session.create", title=f"{MARK} title", metadata={"about": MARK}, client_request_id=f"{MARK}-1"
@@ -181,13 +186,17 @@ async def send_nonsense(url: str, *first: str | bytes) -> None:
 
 @pytest.mark.parametrize("format", ["json", "console"])
 async def test_X2_neither_tokens_nor_what_is_said_get_into_the_log(tmp_path: Path, format: str) -> None:
-    token = f"{MARK}.{MARK}.{MARK}"
-    flags = ("--log-level", "debug", "--log-format", format)
-    async with server_process(tmp_path / "t.db", *flags, "--grace-seconds", "0") as server:
-        async with wire_client(
-            f"{server.url}?token={token}", additional_headers={"Authorization": f"Bearer {token}"}
-        ) as client:
-            await converse(client, token)
+    key = tmp_path / "turnwire.key"
+    key.write_text(f"{MARK} is a secret of more than 32 bytes")
+    token = new_token(key)
+    flags = ("--key-file", str(key), "--log-level", "debug", "--log-format", format, "--grace-seconds", "0")
+    async with server_process(tmp_path / "t.db", *flags) as server:
+        async with wire_client(server.url, additional_headers={"Authorization": f"Bearer {token}"}) as client:
+            await converse(client, f"{MARK}.{token}")
+        with pytest.raises(InvalidHandshake):
+            async with connect(f"{server.url}?token={token}"):
+                pass
+        await send_nonsense(server.url, f'{{"op":"hello","id":1,"token":"{token}x"}}')
         await send_nonsense(server.url, f'{{"op":"hello","id":1,"token":"{token}","extra":"{MARK}"}}')
         await send_nonsense(server.url, f"{MARK}{{{{")
         await send_nonsense(server.url, MARK.encode())
@@ -201,6 +210,8 @@ async def test_X2_neither_tokens_nor_what_is_said_get_into_the_log(tmp_path: Pat
         log = server.log.read_text()
     assert "stopping" in log, "something was logged"
     assert MARK not in log
+    for piece in token.split("."):
+        assert piece not in log
     assert "Traceback" not in log
     if format == "json":
         for event in events(log):
