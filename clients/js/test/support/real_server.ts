@@ -21,7 +21,10 @@ export class RealServer {
   #port = 0;
   #child: ChildProcess | undefined;
 
-  constructor() {
+  readonly #options: readonly string[];
+
+  constructor(options: readonly string[] = []) {
+    this.#options = options;
     mkdirSync(this.workspace);
   }
 
@@ -32,7 +35,15 @@ export class RealServer {
   /** Starts it, the second time on the same port. */
   async start(): Promise<void> {
     const data = join(this.folder, "turnwire.db");
-    const options = ["--port", `${this.#port}`, "--data", data, "--workspace", this.workspace];
+    const options = [
+      "--port",
+      `${this.#port}`,
+      "--data",
+      data,
+      "--workspace",
+      this.workspace,
+      ...this.#options,
+    ];
     const child = spawn(PYTHON, ["-m", "turnwire", "serve", ...options, "--grace-seconds", "1"]);
     this.#child = child;
     let said = "";
