@@ -1,10 +1,12 @@
 // Drives headless Chromium for the Python tests: one JSON command a line on stdin, one JSON answer a line on stdout.
 // Commands name a tab; what a command does is said at its entry in `commands`. Nothing here waits by the clock.
-import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
 
 const [packageJson, role, where] = process.argv.slice(2);
-const { chromium } = createRequire(packageJson)("playwright-core");
+const require = createRequire(packageJson);
+const { chromium } = require("playwright-core");
 
 // `serve PATH` runs the browser until the input ends, and tells where it listens.
 if (role === "serve") {
@@ -35,6 +37,8 @@ const POLL_MS = 20;
 const browser = await chromium.connect(where);
 const context = await browser.newContext();
 const tabs = new Map();
+const sessions = new Map();
+const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const faults = [];
 
 const commands = {
@@ -70,6 +74,25 @@ const commands = {
   },
   // Takes the tab's whole profile off the network, or puts it back.
   offline: ({ tab, offline }) => tabs.get(tab).context().setOffline(offline),
+  // One request of the Chrome DevTools Protocol to the tab; what it sets stays for as long as the tab does.
+  async cdp({ tab, method, params }) {
+    const page = tabs.get(tab);
+    if (!sessions.has(page)) sessions.set(page, await page.context().newCDPSession(page));
+    return sessions.get(page).send(method, params);
+  },
+  async goto({ tab, url }) {
+    await tabs.get(tab).goto(url);
+  },
+  async back({ tab }) {
+    await tabs.get(tab).goBack();
+  },
+  // What axe-core finds: the id of each rule that is broken, how bad that is, and where.
+  async axe({ tab }) {
+    const page = tabs.get(tab);
+    await page.evaluate(axeSource);
+    return page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+      violations.map(({ id, impact, nodes }) => ({ id, impact, where: nodes.map(({ html }) => html) })))`);
+  },
   async close({ tab }) {
     await tabs.get(tab).close();
     tabs.delete(tab);

@@ -18,7 +18,7 @@ interface ConversationProps {
 }
 
 /** How many Messages are asked for at once while scrolling up. */
-const OLDER = 100;
+const OLDER = 50;
 
 export function Conversation({ session, state, seen }: ConversationProps) {
   const { messages, has_more, loading_older } = state;

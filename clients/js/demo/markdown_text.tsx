@@ -3,7 +3,7 @@
  * which is the last one or two, however long the answer has become.
  */
 
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { type Block, BlockReader } from "./blocks.ts";
 import { dressCode, growCode } from "./code_blocks.ts";
 import { renderBlock } from "./markdown.ts";
@@ -15,20 +15,59 @@ interface MarkdownTextProps {
   readonly streaming: boolean;
 }
 
+/** A block that takes long to render may keep the page busy for one part in so many of the time. */
+const SHARE = 4;
+
 export function MarkdownText({ part_id, text, streaming }: MarkdownTextProps) {
   const element = useRef<TextElement>(null);
-  const reader = useRef<BlockReader>(undefined);
-  const shown = useRef<readonly Block[]>([]);
+  const renderer = useRef<Renderer>(undefined);
   useLayoutEffect(() => {
     if (!element.current) return;
-    reader.current ??= new BlockReader();
-    const blocks = reader.current.read(text, streaming);
-    patch(element.current, shown.current, blocks);
-    shown.current = blocks;
-    element.current.turnwireText = text;
+    renderer.current ??= new Renderer(element.current);
+    renderer.current.show(text, streaming);
   }, [text, streaming]);
-  // The children are made in `patch`; the tree has none, so it leaves them alone.
+  useEffect(() => () => renderer.current?.stop(), []);
+  // The children are made by the renderer; the tree has none, so it leaves them alone.
   return <div ref={element} class="markdown" data-part-id={part_id} data-streaming={streaming} />;
+}
+
+/** Shows a growing text in an element: at once while that is quick, else as often as leaves the page usable. */
+class Renderer {
+  readonly #element: TextElement;
+  readonly #reader = new BlockReader();
+  #shown: readonly Block[] = [];
+  #text = "";
+  #streaming = true;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #free = 0;
+
+  constructor(element: TextElement) {
+    this.#element = element;
+  }
+
+  show(text: string, streaming: boolean): void {
+    this.#text = text;
+    this.#streaming = streaming;
+    const wait = this.#free - performance.now();
+    if (!streaming || wait <= 0) this.#render();
+    else this.#timer ??= setTimeout(() => this.#render(), wait);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #render(): void {
+    this.stop();
+    const start = performance.now();
+    const blocks = this.#reader.read(this.#text, this.#streaming);
+    patch(this.#element, this.#shown, blocks);
+    this.#shown = blocks;
+    this.#element.turnwireText = this.#text;
+    const end = performance.now();
+    this.#free = end + (end - start) * (SHARE - 1);
+  }
 }
 
 /** Makes the children of `element`, which show `before`, show `after`. */

@@ -14,8 +14,8 @@ export interface Row {
   readonly last: boolean;
 }
 
-/** How many Messages are in one group: a change of one Message makes only its group compare anew. */
-const GROUP = 50;
+/** How many Messages are in one group: only the groups in sight are laid out, only those that changed rendered. */
+const GROUP = 20;
 
 export interface Group {
   readonly key: number;

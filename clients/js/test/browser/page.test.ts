@@ -1,158 +1,100 @@
 /** The built page in Chromium, with FakeServer behind it. What is waited for is always a sign on the page. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import type { FakeSession } from "../support/fake_session.ts";
-import { type PageServer, servePage } from "./page_server.ts";
+import { AGENT, answer, FROZEN_MS, open as openIn, SCROLLER, useWorld } from "./page_fixture.ts";
 
-const CHROMIUM_FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+const world = useWorld();
 
-let browser: Browser;
-let server: PageServer;
-let page: Page;
-let faults: string[];
-let asked: string[];
-
-beforeAll(async () => {
-  const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-  browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
-});
-afterAll(() => browser.close());
-
-beforeEach(async () => {
-  server = await servePage();
-  faults = [];
-  asked = [];
-  page = await browser.newPage({ viewport: { width: 1000, height: 700 } });
-  page.on("pageerror", (error) => faults.push(error.message));
-  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-  page.on("dialog", (dialog) => faults.push(dialog.message()));
-  page.on("request", (request) => asked.push(request.url()));
-});
-afterEach(async () => {
-  await page.close();
-  await server.close();
-});
-
-const AGENT = '[data-role="agent"]';
-const SCROLLER = ".scroller";
-
-/** Opens the page on a Session that answers as `script` says. */
-async function open(
-  session_id = "s1",
-  prepare: (session: FakeSession) => void = () => {},
-): Promise<FakeSession> {
-  const session = server.fake.create(session_id);
-  prepare(session);
-  await page.goto(`${server.url}#/s/${session_id}`);
-  await page.waitForSelector('.messages[data-status="live"]');
-  return session;
-}
-
-/** An answer of an agent that streams. */
-function answer(session: FakeSession): { append: (text: string) => void; finish: () => void } {
-  if (!session.turn) session.prompt(`c${session.seq}`, [{ type: "text", text: "go" }]);
-  const { message_id, parts } = session.open();
-  return {
-    append: (text) => session.append(message_id, parts[0]!.part_id, text),
-    finish: () => {
-      session.close();
-      session.finish();
-    },
-  };
-}
+const open = (prepare?: (session: FakeSession) => void): Promise<FakeSession> => openIn(world, prepare);
 
 const exactText = (selector: string): Promise<string | undefined> =>
-  page.$eval(`${selector} [data-part-id]`, (element) => (element as { turnwireText?: string }).turnwireText);
+  world.page.$eval(
+    `${selector} [data-part-id]`,
+    (element) => (element as { turnwireText?: string }).turnwireText,
+  );
 
 describe("prompting", () => {
   test("T1 the first prompt makes a Session, and its answer streams in", async () => {
-    server.fake.onPrompt = (session) => answer(session).append("Hello *there*");
-    await page.goto(server.url);
-    await page.fill("textarea", "one");
-    await page.press("textarea", "Shift+Enter");
-    await page.keyboard.type("two");
-    await page.press("textarea", "Enter");
-    await page.waitForSelector(`${AGENT}[data-state="streaming"] em`);
-    expect(page.url()).toMatch(/#\/s\/s1$/);
+    world.server.fake.onPrompt = (session) => answer(session).append("Hello *there*");
+    await world.page.goto(world.server.url);
+    await world.page.fill("textarea", "one");
+    await world.page.press("textarea", "Shift+Enter");
+    await world.page.keyboard.type("two");
+    await world.page.press("textarea", "Enter");
+    await world.page.waitForSelector(`${AGENT}[data-state="streaming"] em`);
+    expect(world.page.url()).toMatch(/#\/s\/s1$/);
     expect(await exactText('[data-role="user"]')).toBe("one\ntwo");
     expect(await exactText(AGENT)).toBe("Hello *there*");
-    expect(await page.inputValue("textarea")).toBe("");
-    expect(faults).toEqual([]);
+    expect(await world.page.inputValue("textarea")).toBe("");
+    expect(world.faults).toEqual([]);
   });
 
   test("T3 Escape stops the running Turn, and the reason stands as a notice", async () => {
     const session = await open();
     answer(session).append("endless");
-    await page.waitForSelector(".button.stop");
-    await page.press("textarea", "Escape");
-    await page.waitForSelector('.notice[data-code="stopped"]');
-    await page.waitForSelector(".button.stop", { state: "detached" });
+    await world.page.waitForSelector(".button.stop");
+    await world.page.press("textarea", "Escape");
+    await world.page.waitForSelector('.notice[data-code="stopped"]');
+    await world.page.waitForSelector(".button.stop", { state: "detached" });
   });
 
   test("Q3 what is written offline is shown as unsent, and goes out once when the server is back", async () => {
     const session = await open();
-    server.fake.intercept = () => "drop";
-    for (const connection of server.fake.connections) connection.close(1012);
-    await page.waitForSelector('[data-connection="reconnecting"]');
-    await page.fill("textarea", "are you there?");
-    await page.press("textarea", "Enter");
-    await page.waitForSelector('[data-unsent="waiting"]');
-    await page.waitForSelector("text=1 unsent");
-    server.fake.intercept = () => {};
-    for (const connection of server.fake.connections) connection.close(1012);
-    await page.waitForSelector('[data-role="user"][data-message-id]');
-    await page.waitForSelector("[data-unsent]", { state: "detached" });
+    world.server.fake.intercept = () => "drop";
+    for (const connection of world.server.fake.connections) connection.close(1012);
+    await world.page.waitForSelector('[data-connection="reconnecting"]');
+    await world.page.fill("textarea", "are you there?");
+    await world.page.press("textarea", "Enter");
+    await world.page.waitForSelector('[data-unsent="waiting"]');
+    await world.page.waitForSelector("text=1 unsent");
+    world.server.fake.intercept = () => {};
+    for (const connection of world.server.fake.connections) connection.close(1012);
+    await world.page.waitForSelector('[data-role="user"][data-message-id]');
+    await world.page.waitForSelector("[data-unsent]", { state: "detached" });
     expect(session.messages).toHaveLength(1);
   });
 
   test("Q4 a refused prompt keeps its text until the user has decided", async () => {
     await open();
-    server.fake.max_request = 100;
-    for (const connection of server.fake.connections) connection.close(1012);
-    await page.waitForSelector('[data-connection="reconnecting"]');
-    await page.waitForSelector('[data-connection="connected"]');
+    world.server.fake.max_request = 100;
+    for (const connection of world.server.fake.connections) connection.close(1012);
+    await world.page.waitForSelector('[data-connection="reconnecting"]');
+    await world.page.waitForSelector('[data-connection="connected"]');
     const text = "x".repeat(200);
-    await page.fill("textarea", text);
-    await page.press("textarea", "Enter");
-    await page.click("text=Edit again");
-    expect(await page.inputValue("textarea")).toBe(text);
+    await world.page.fill("textarea", text);
+    await world.page.press("textarea", "Enter");
+    await world.page.click("text=Edit again");
+    expect(await world.page.inputValue("textarea")).toBe(text);
   });
 
   test("R6 a server that asks for a token gets one from the form, and the address has none", async () => {
-    server.fake.token = "secret";
-    await page.goto(server.url);
-    await page.fill("#token", "secret");
-    await page.click(".token button");
-    await page.waitForSelector('[data-connection="connected"]');
-    expect(page.url()).not.toContain("secret");
+    world.server.fake.token = "secret";
+    await world.page.goto(world.server.url);
+    await world.page.fill("#token", "secret");
+    await world.page.click(".token button");
+    await world.page.waitForSelector('[data-connection="connected"]');
+    expect(world.page.url()).not.toContain("secret");
   });
 });
 
 describe("the keyboard", () => {
   test("the menu of a narrow screen takes the focus, keeps it, and gives it back", async () => {
-    await page.setViewportSize({ width: 390, height: 700 });
+    await world.page.setViewportSize({ width: 390, height: 700 });
     await open();
     const focused = (selector: string): Promise<unknown> =>
-      page.waitForFunction((name) => document.activeElement?.matches(name), selector);
-    await page.locator(".menu-button").focus();
-    await page.keyboard.press("Enter");
+      world.page.waitForFunction((name) => document.activeElement?.matches(name), selector);
+    await world.page.locator(".menu-button").focus();
+    await world.page.keyboard.press("Enter");
     await focused(".sidebar button");
-    await page.keyboard.press("Tab");
+    await world.page.keyboard.press("Tab");
     await focused(".sidebar input");
-    await page.keyboard.press("Tab");
+    await world.page.keyboard.press("Tab");
     await focused(".sidebar a[aria-current]");
-    await page.keyboard.press("Escape");
+    await world.page.keyboard.press("Escape");
     await focused(".menu-button");
-    expect(await page.locator(".sidebar").isVisible()).toBe(false);
+    expect(await world.page.locator(".sidebar").isVisible()).toBe(false);
   });
 });
 
@@ -171,8 +113,8 @@ describe("hostile text", () => {
     );
     append("![ok](data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=)\n\n```<script>\ncode\n```");
     finish();
-    await page.waitForSelector(`${AGENT}[data-state="done"] pre`);
-    const links = await page.$$eval<unknown[], HTMLAnchorElement>(`${AGENT} a`, (all) =>
+    await world.page.waitForSelector(`${AGENT}[data-state="done"] pre`);
+    const links = await world.page.$$eval<unknown[], HTMLAnchorElement>(`${AGENT} a`, (all) =>
       all.map((link) => [link.textContent, link.getAttribute("href"), link.rel, link.target]),
     );
     expect(links).toEqual([
@@ -182,13 +124,17 @@ describe("hostile text", () => {
       ["c", "https://example.com", "noopener noreferrer", "_blank"],
     ]);
     expect(
-      await page.locator(`${AGENT} img`).evaluateAll((all) => all.map((image) => image.getAttribute("alt"))),
+      await world.page
+        .locator(`${AGENT} img`)
+        .evaluateAll((all) => all.map((image) => image.getAttribute("alt"))),
     ).toEqual(["ok"]);
     expect(
-      await page.locator(`${AGENT} .markdown :is(script, iframe, svg, [style], [onclick])`).count(),
+      await world.page.locator(`${AGENT} .markdown :is(script, iframe, svg, [style], [onclick])`).count(),
     ).toBe(0);
-    expect(asked.filter((url) => !url.startsWith(server.url) && !url.startsWith("data:"))).toEqual([]);
-    expect(faults).toEqual([]);
+    expect(
+      world.asked.filter((url) => !url.startsWith(world.server.url) && !url.startsWith("data:")),
+    ).toEqual([]);
+    expect(world.faults).toEqual([]);
   });
 });
 
@@ -201,51 +147,55 @@ describe("scrolling", () => {
     }
   };
   const topOf = (message_id: string): Promise<number> =>
-    page.$eval(`[data-message-id="${message_id}"]`, (element) => element.getBoundingClientRect().top);
+    world.page.$eval(`[data-message-id="${message_id}"]`, (element) => element.getBoundingClientRect().top);
   const fromEnd = (): Promise<number> =>
-    page.$eval(SCROLLER, (box) => box.scrollHeight - box.clientHeight - box.scrollTop);
+    world.page.$eval(SCROLLER, (box) => box.scrollHeight - box.clientHeight - box.scrollTop);
 
   test("M3 older Messages come while scrolling up, and what is read stays where it is", async () => {
-    await open("s1", history);
+    await open(history);
     expect(await fromEnd()).toBeLessThan(2);
-    expect(await page.locator('[data-message-id="s1.m80"]').count()).toBe(0);
-    const moved = page.waitForSelector('[data-message-id="s1.m40"]', { state: "attached" });
-    const before = await page.$eval(SCROLLER, (box) => {
+    expect(await world.page.locator('[data-message-id="s1.m80"]').count()).toBe(0);
+    const moved = world.page.waitForSelector('[data-message-id="s1.m40"]', { state: "attached" });
+    const before = await world.page.$eval(SCROLLER, (box) => {
       box.scrollTop = 300;
       const seen = box.querySelector('[data-message-id="s1.m88"]');
       return seen?.getBoundingClientRect().top;
     });
     await moved;
-    await page.evaluate(() => new Promise((resolve) => void requestAnimationFrame(() => resolve(null))));
+    await world.page.evaluate(
+      () => new Promise((resolve) => void requestAnimationFrame(() => resolve(null))),
+    );
     expect(Math.abs((await topOf("s1.m88")) - (before ?? 0))).toBeLessThan(2);
   });
 
   test("M3 the whole history can be reached", async () => {
-    await open("s1", history);
+    await open(history);
     for (const message_id of ["s1.m31", "s1.m1"]) {
-      await page.$eval(SCROLLER, (box) => void (box.scrollTop = 0));
-      await page.waitForSelector(`[data-message-id="${message_id}"]`, { state: "attached" });
+      await world.page.$eval(SCROLLER, (box) => void (box.scrollTop = 0));
+      await world.page.waitForSelector(`[data-message-id="${message_id}"]`, { state: "attached" });
     }
-    expect(await page.locator("[data-message-id]").count()).toBe(130);
+    expect(await world.page.locator("[data-message-id]").count()).toBe(130);
   });
 
   test("W4 the end is followed unless the user has scrolled away, and one press leads back", async () => {
-    const session = await open("s1", history);
+    const session = await open(history);
     const { append } = answer(session);
     append("first line\n\n");
-    await page.waitForSelector(`${AGENT} .block`);
-    await page.waitForFunction(() => {
+    await world.page.waitForSelector(`${AGENT} .block`);
+    await world.page.waitForFunction(() => {
       const box = document.querySelector(".scroller");
       return box && box.scrollHeight - box.clientHeight - box.scrollTop < 2;
     });
-    await page.$eval(SCROLLER, (box) => void (box.scrollTop -= 1_500));
-    await page.waitForSelector(".to-end");
-    const before = await page.$eval(SCROLLER, (box) => box.scrollTop);
+    await world.page.$eval(SCROLLER, (box) => void (box.scrollTop -= 1_500));
+    await world.page.waitForSelector(".to-end");
+    const before = await world.page.$eval(SCROLLER, (box) => box.scrollTop);
     append("more\n\n".repeat(50));
-    await page.waitForFunction(() => document.querySelectorAll('[data-role="agent"] .block').length > 50);
-    expect(await page.$eval(SCROLLER, (box) => box.scrollTop)).toBe(before);
-    await page.click(".to-end");
-    await page.waitForSelector(".to-end", { state: "detached" });
+    await world.page.waitForFunction(
+      () => document.querySelectorAll('[data-role="agent"] .block').length > 50,
+    );
+    expect(await world.page.$eval(SCROLLER, (box) => box.scrollTop)).toBe(before);
+    await world.page.click(".to-end");
+    await world.page.waitForSelector(".to-end", { state: "detached" });
     expect(await fromEnd()).toBeLessThan(2);
   });
 });
@@ -253,7 +203,7 @@ describe("scrolling", () => {
 test("Z2 2,000 deltas into one Message leave the page smooth, and the text is exact", async () => {
   const session = await open();
   const { append, finish } = answer(session);
-  await page.evaluate(() => {
+  await world.page.evaluate(() => {
     const gaps: number[] = [];
     let last = performance.now();
     const tick = (): void => {
@@ -273,28 +223,28 @@ test("Z2 2,000 deltas into one Message leave the page smooth, and the text is ex
     if (index % 10 === 0) await new Promise((resolve) => void setImmediate(resolve));
   }
   finish();
-  await page.waitForSelector(`${AGENT}[data-state="done"]`);
-  const gaps = (await page.evaluate("gaps")) as number[];
+  await world.page.waitForSelector(`${AGENT}[data-state="done"]`);
+  const gaps = (await world.page.evaluate("gaps")) as number[];
   expect(await exactText(AGENT)).toBe(text);
   const worst = Math.max(...gaps.slice(1));
   console.log(
     `2,000 deltas, ${text.length} characters: ${gaps.length} frames, worst gap ${worst.toFixed(0)} ms`,
   );
-  expect(worst).toBeLessThan(500);
+  expect(worst).toBeLessThan(FROZEN_MS);
 });
 
 test("J5 a second tab that joins in mid-answer shows the same", async () => {
   const session = await open();
   const { append, finish } = answer(session);
   append("# One\n\nhalf ");
-  const second = await browser.newPage();
-  await second.goto(`${server.url}#/s/s1`);
+  const second = await world.browser.newPage();
+  await second.goto(`${world.server.url}#/s/s1`);
   await second.waitForSelector(`${AGENT} h1`);
   append("of it");
   finish();
-  for (const tab of [page, second]) await tab.waitForSelector(`${AGENT}[data-state="done"]`);
+  for (const tab of [world.page, second]) await tab.waitForSelector(`${AGENT}[data-state="done"]`);
   const html = (tab: Page): Promise<string> =>
     tab.$eval(`${AGENT} .markdown`, (element) => element.innerHTML);
-  expect(await html(second)).toBe(await html(page));
+  expect(await html(second)).toBe(await html(world.page));
   await second.close();
 });

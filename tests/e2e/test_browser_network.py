@@ -1,0 +1,172 @@
+"""The page on bad networks and asleep: at the end every tab shows what the server holds (R1-R10, E1, K8)."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser_driver import Browser, Tab
+from browser_pages import DONE, IDLE, all_show_what_the_server_holds, more_than, session_of, stored
+from harness import ServerProcess, server_process, wire_client
+
+pytestmark = pytest.mark.browser
+
+TICKS = ("--tick-ms", "500")
+"""Ticks come often, so that a page notices soon that none come."""
+
+PHONE = {"viewport": {"width": 390, "height": 740}, "hasTouch": True}
+CONNECTED = '[data-connection="connected"]'
+RECONNECTING = '[data-connection="reconnecting"]'
+TABS = 7
+
+
+@pytest.fixture
+async def server(data: Path) -> AsyncIterator[ServerProcess]:
+    async with server_process(data, *TICKS) as process:
+        yield process
+
+
+async def open_tabs(chromium: Browser, server: ServerProcess, prompt: str, count: int) -> tuple[list[Tab], str]:
+    """Tabs on one Session, in which the first has said `prompt`; the second is a phone."""
+    page = f"http://{server.address}/"
+    first = await chromium.open("tab 1", page)
+    await first.say(prompt)
+    session_id = await session_of(first)
+    tabs = [first]
+    for number in range(2, count + 1):
+        options: dict[str, Any] = PHONE if number == 2 else {}
+        tabs.append(await chromium.open(f"tab {number}", f"{page}#/s/{session_id}", **options))
+    return tabs, session_id
+
+
+async def test_W8_a_restart_in_mid_answer_and_what_was_written_meanwhile_goes_out_once(
+    data: Path, chromium: Browser
+) -> None:
+    async with server_process(data, *TICKS, "--grace-seconds", "0") as server:
+        port = server.port
+        tabs, session_id = await open_tabs(chromium, server, "/stream 5000 5", 3)
+        for tab in tabs:
+            await tab.wait(more_than(200))
+        await server.terminate()
+        for tab in tabs:
+            await tab.until(RECONNECTING)
+        await tabs[1].say("/echo from the phone")
+        await tabs[1].until('[data-unsent="waiting"]')
+        assert "1 unsent" in await tabs[1].text(".bar")
+    async with server_process(data, *TICKS, port=port) as server:
+        for tab in tabs:
+            await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"user\"][data-message-id]').length === 2")
+        await tabs[1].until("[data-unsent]", 0)
+        assert len(await stored(server, session_id)) == 4
+        await all_show_what_the_server_holds(server, session_id, *tabs)
+
+
+async def test_Z6_seven_tabs_follow_one_answer_through_a_kill_9_and_the_next_one(data: Path, chromium: Browser) -> None:
+    async with server_process(data, *TICKS) as server:
+        port = server.port
+        tabs, session_id = await open_tabs(chromium, server, "/stream 5000 5", TABS)
+        for tab in tabs:
+            await tab.wait(more_than(100))
+        await server.kill()
+    async with server_process(data, *TICKS, port=port) as server:
+        for tab in tabs:
+            await tab.wait(DONE)
+        await tabs[-1].say("/stream 300 1")
+        for tab in tabs:
+            await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+        await all_show_what_the_server_holds(server, session_id, *tabs)
+
+
+async def test_R7_a_frozen_tab_has_everything_soon_after_it_is_woken(server: ServerProcess, chromium: Browser) -> None:
+    (first, second), session_id = await open_tabs(chromium, server, "/echo one", 2)
+    await second.wait(IDLE)
+    await second.command("cdp", method="Page.setWebLifecycleState", params={"state": "frozen"})
+    for number in range(3):
+        await first.say(f"/stream 200 1\n/echo {number}")
+        await first.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === {number + 2}")
+    await second.command("cdp", method="Page.setWebLifecycleState", params={"state": "active"})
+    await all_show_what_the_server_holds(server, session_id, first, second)
+
+
+async def test_R7_a_page_that_comes_back_through_the_history_is_live(server: ServerProcess, chromium: Browser) -> None:
+    """Whether the browser kept the page in its cache or builds it anew is its own affair."""
+    (first, second), session_id = await open_tabs(chromium, server, "/echo one", 2)
+    await first.wait(IDLE)
+    await first.command("goto", url=f"http://{server.address}/healthz")
+    await second.say("/stream 200 1")
+    await second.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+    await first.command("back")
+    await all_show_what_the_server_holds(server, session_id, first, second)
+    await second.say("/echo and on it goes")
+    await first.wait("document.querySelectorAll('[data-role=\"agent\"]').length === 3")
+    await first.wait(IDLE)
+    await all_show_what_the_server_holds(server, session_id, first, second)
+
+
+async def test_R8_a_tab_that_goes_offline_in_mid_answer_says_so_and_catches_up(
+    server: ServerProcess, chromium: Browser
+) -> None:
+    """T4: the Turn goes on; what is written offline waits, is shown as unsent, and can be discarded."""
+    (first, second), session_id = await open_tabs(chromium, server, "/stream 600 5", 2)
+    await second.wait(more_than(100))
+    await second.command("offline", offline=True)
+    await second.until(RECONNECTING)
+    await second.say("/echo kept")
+    await second.say("/echo dropped")
+    await second.until('[data-unsent="waiting"]', 2)
+    assert "out of date" in await second.text(".activity")
+    await second.evaluate("[...document.querySelectorAll('[data-unsent] .link-button')].at(-1).click()")
+    await second.until("[data-unsent]", 1)
+    await first.wait(IDLE)
+    await second.command("offline", offline=False)
+    for tab in (first, second):
+        await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+    assert len(await stored(server, session_id)) == 4
+    await all_show_what_the_server_holds(server, session_id, first, second)
+
+
+async def test_R4_a_slow_network_delays_everything_and_loses_nothing(data: Path, chromium: Browser) -> None:
+    """50 kB/s with 300 ms of latency: a page built anew with a history of 150 kB, and an answer on top of it.
+
+    Ticks come as rarely as usual: a tick cannot overtake a frame, and this network needs seconds for one.
+    """
+    async with server_process(data) as server:
+        (first, second), session_id = await open_tabs(chromium, server, "/text 150000 4000", 2)
+        await first.wait(IDLE)
+        await second.command("cdp", method="Network.enable", params={})
+        conditions = {"offline": False, "latency": 300, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
+        await second.command("cdp", method="Network.emulateNetworkConditions", params=conditions)
+        await second.reload()
+        await first.say("/stream 200 2")
+        for tab in (first, second):
+            await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+        await all_show_what_the_server_holds(server, session_id, first, second)
+
+
+async def test_R10_a_page_that_disconnects_and_connects_again_is_live(server: ServerProcess, chromium: Browser) -> None:
+    """R9 as well: the old socket's late end changes nothing."""
+    (first, second), session_id = await open_tabs(chromium, server, "/echo one", 2)
+    await first.wait(IDLE)
+    await first.evaluate("window.turnwire.disconnect()")
+    await first.until('[data-connection="idle"], [data-connection="closed"]')
+    await second.say("/echo two")
+    await second.wait("document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+    await first.evaluate("window.turnwire.connect(); window.turnwire.disconnect(); window.turnwire.connect()")
+    await first.until(CONNECTED)
+    await all_show_what_the_server_holds(server, session_id, first, second)
+
+
+async def test_Q3_what_one_tab_deletes_is_gone_in_the_other(server: ServerProcess, chromium: Browser) -> None:
+    (first, second), session_id = await open_tabs(chromium, server, "/stream 5000 5", 2)
+    await second.wait(more_than(20))
+    await first.click(".bar .menu > button")
+    await first.click(".menu-items .danger")
+    await first.click("dialog .danger")
+    await first.until(".start")
+    await second.wait("document.querySelector('textarea').disabled")
+    assert "deleted" in await second.evaluate("document.querySelector('textarea').placeholder")
+    await first.until(f"[data-session-id={json.dumps(session_id)}]", 0)
+    async with wire_client(server.url) as client:
+        assert (await client.request("session.list"))["items"] == []
