@@ -3,6 +3,7 @@
 What it does when is the timeline's (`server_run`); what its frames must be like on top, the witness's.
 """
 
+import logging
 import socket
 import struct
 from collections.abc import Callable, Iterable
@@ -26,6 +27,11 @@ SLOW_BUFFER_BYTES: Final = 16 * 1024
 
 ABNORMAL: Final = 1006
 """How a connection ended that saw no close frame."""
+
+QUIET: Final = logging.getLogger("turnwire.conformance.websockets")
+"""The pack tears connections apart on purpose; what websockets has to say of that is no news."""
+
+QUIET.setLevel(logging.CRITICAL + 1)
 
 Stream: TypeAlias = trio.abc.HalfCloseableStream
 
@@ -159,6 +165,7 @@ class Peer:
             max_size=None,
             max_queue=4,
             user_agent_header="turnwire-conformance/1",
+            logger=QUIET,
         )
         await self._nursery.start(self._live, opening, stream, format)
 

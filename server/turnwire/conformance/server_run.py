@@ -274,7 +274,12 @@ class ServerRun:
         for _ in range(2):  # the second round only confirms that nobody has moved on meanwhile
             for peer, view in zip(peers, views, strict=True):
                 self._last = f"client {peer.name} is {view.status} at {view.epoch}/{view.seq}"
-                await peer.until(lambda view=view: view.status == "live" and (view.epoch, view.seq) == place())  # type: ignore[misc]
+
+                def arrived(view: SessionView = view) -> bool:
+                    return view.status == "live" and (view.epoch, view.seq) == place()
+
+                if not await peer.until(arrived):
+                    raise Mismatch(f"client {peer.name}'s connection ended with {peer.link.code}")
         start = max((view.messages[0]["sequence"] for view in views if view.messages), default=1)
         first = _comparable(views[0], start)
         for peer, view in zip(peers[1:], views[1:], strict=True):

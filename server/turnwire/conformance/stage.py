@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.trio.server import Server, ServerConnection, serve
 from websockets.typing import Subprotocol
 
-from turnwire.conformance.peer import ABNORMAL, GatedStream
+from turnwire.conformance.peer import ABNORMAL, QUIET, GatedStream
 from turnwire.conformance.witness import Broken, Map
 from turnwire_protocol.codec import Format, decode_map, encode, request_of
 from turnwire_protocol.codes import RequestError
@@ -140,6 +140,7 @@ async def open_stage() -> AsyncIterator[Stage]:
                 compression=None,
                 ping_interval=None,
                 max_size=None,
+                logger=QUIET,
                 create_connection=cast(type[ServerConnection], _connection),
             )
         )

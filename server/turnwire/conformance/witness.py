@@ -55,6 +55,8 @@ class _Followed:
     """epoch, seq, part and parts of a snapshot that is not complete."""
     early: list[Map] = field(default_factory=list)
     """Mutations that came between its parts; what they change may stand in a later part."""
+    waiting: list[Map] = field(default_factory=list)
+    """Mutations that came between the result and the snapshot: they go on from the snapshot."""
     revisions: dict[str, int] = field(default_factory=dict)
     texts: dict[str, set[str]] = field(default_factory=dict)
     """Parts by Message."""
@@ -148,27 +150,39 @@ class Witness:
             followed.revisions.clear()
         followed.epoch, followed.seq, followed.overlap, followed.lagged = epoch, seq, seq, False
         followed.early.clear()
+        waiting, followed.waiting = followed.waiting, []
+        for frame in waiting:
+            if self._is_next(followed, frame):
+                followed.early.append(frame)
 
     # ----------------------------------------------------------------------------------------------------- Mutations
 
     def _mutation(self, frame: Map) -> None:
-        followed = self._follow(frame, "W5")
+        followed = self._follow(frame, "L1")
+        if followed.seq is None or followed.lagged:
+            if not followed.joined:
+                lost = "after a reload frame, and before the answer to the client's own reload"
+                rule, when = ("W6", lost) if followed.lagged else ("W4", "before the snapshot")
+                raise Broken(rule, f"Mutation {frame['seq']} {when}")
+            followed.waiting.append(frame)
+        elif self._is_next(followed, frame):
+            if followed.part is None:
+                self._check_content(followed, frame)
+            else:
+                followed.early.append(frame)
+
+    def _is_next(self, followed: _Followed, frame: Map) -> bool:
+        """Takes its number, unless the snapshot has it already."""
         epoch, seq = frame["epoch"], frame["seq"]
-        if followed.lagged:
-            raise Broken("W6", f"Mutation {seq} after a reload frame, before a new snapshot")
-        if followed.seq is None:
-            raise Broken("W4", f"Mutation {seq} before the snapshot")
         if epoch != followed.epoch:
             raise Broken("W5", f"Mutation {seq} of epoch {epoch!r} in epoch {followed.epoch!r}")
         if seq <= followed.overlap:
-            return
+            return False
+        assert followed.seq is not None
         if seq != followed.seq + 1:
             raise Broken("W5", f"seq {seq} after {followed.seq}")
         followed.seq = seq
-        if followed.part is None:
-            self._check_content(followed, frame)
-        else:
-            followed.early.append(frame)
+        return True
 
     def _check_content(self, followed: _Followed, frame: Map) -> None:
         match frame["variant"]:
