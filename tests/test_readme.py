@@ -1,13 +1,14 @@
 """The README's examples are true: its dialogue by hand and its program are executed."""
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import trio
 
-from harness import PATIENCE_SECONDS, server_process
+from harness import PATIENCE_SECONDS, server_process, texts, wire_client
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -107,6 +108,42 @@ def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     assert "TurnStart" in answer.stdout
     assert "status='completed'" in answer.stdout
     assert answer.stdout.rstrip().endswith("2")
+
+
+async def test_the_server_with_tools_and_a_model_of_its_own_answers(tmp_path: Path) -> None:
+    example = block("python server")
+    code = [line for line in example.splitlines() if line.strip() and not line.startswith(("import", "from"))]
+    assert len(code) <= 20
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    assert example.count(".serve)") == 1
+    script = tmp_path / "example.py"
+    script.write_text(example.replace(".serve)", f".serve, '127.0.0.1', {port})"))
+    process = await trio.lowlevel.open_process([sys.executable, str(script)], cwd=tmp_path)
+    try:
+        await listening(port)
+        async with wire_client(f"ws://127.0.0.1:{port}/ws") as client:
+            session_id = (await client.request("session.create"))["session"]["session_id"]
+            view = await client.subscribe(session_id)
+            receipt = await client.request("prompt", session_id=session_id, text="hello", client_request_id="r")
+            await client.turn_finished(receipt["turn_id"])
+            assert texts(view.messages[-1]) == "HELLO"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def listening(port: int) -> None:
+    """Until somebody listens on the port."""
+    with trio.fail_after(PATIENCE_SECONDS):
+        while True:
+            try:
+                stream = await trio.open_tcp_stream("127.0.0.1", port)
+            except OSError:
+                await trio.sleep(0.05)
+            else:
+                await stream.aclose()
+                return
 
 
 async def test_the_fifteen_lines_in_the_readme_show_an_answer(tmp_path: Path) -> None:

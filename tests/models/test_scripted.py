@@ -262,6 +262,8 @@ def _events(request: ModelRequest) -> list[tuple[float, BlockStart | BlockDelta 
         ("<conversation>User: /stream 20\n", "Stream 20"),
         ("<conversation>Assistant: hm\n", "A conversation"),
         ("User: \ud800", "\ufffd"),
+        ("<conversation>User: /echo hi\n/title Trip to Rome \nAssistant: hi", "Trip to Rome"),
+        ("<conversation>User: /title A b", "A b"),
     ],
 )
 def test_L3_a_title_is_made_of_the_first_words(told: str, title: str, texts_of: TextsOf) -> None:

@@ -41,6 +41,10 @@ def _echo(speech: Speech, text: str) -> Iterator[Move]:
     return speech.say([clean_text(text)], 0)
 
 
+def _title(speech: Speech, text: str) -> Iterator[Move]:
+    return speech.say([f"Asked for a title, I will say: {clean_text(text)}"], 0)
+
+
 def _reason(speech: Speech, count: int, pause_ms: int) -> Iterator[Move]:
     return speech.say(_numbered(count), pause_ms, "reasoning")
 
@@ -104,6 +108,7 @@ COMMANDS: Final[dict[str, Command]] = {
         Command("help", (), "Lists all commands.", _help),
         Command("stream", (_DELTAS, _PAUSE), f"Streams N words, one every MS ms (default {DELTA_MS}).", _stream),
         Command("echo", (Rest("TEXT"),), "Says TEXT.", _echo),
+        Command("title", (Rest("TEXT"),), "Gives TEXT as the conversation's title when it is asked for one.", _title),
         Command("reason", (_DELTAS, _PAUSE), "Reasons in N words, one every MS ms.", _reason),
         Command(
             "interleave",

@@ -16,6 +16,7 @@ TITLE_WORDS: Final = 6
 """How many words a title has at most."""
 
 _USER_LINE: Final = re.compile(r"(?:^|>)User: (.*)", re.MULTILINE)
+_TITLE_LINE: Final = re.compile(r"(?:^|>)(?:User: )?/title (.*\S)", re.MULTILINE)
 """What the user said, at the beginning of a transcript or of a line in it."""
 
 _WORDS: Final = re.compile(r"\s*\S+[ \n]*|\s+")
@@ -131,7 +132,10 @@ def _quoted(text: str) -> str:
 
 
 def title_of(told: str) -> str:
-    """The first words of the first thing that the user said in a transcript."""
+    """What a `/title` line of the user says, else the first words of the first thing that the user said."""
+    chosen = _TITLE_LINE.search(told)
+    if chosen is not None:
+        return clean_text(chosen.group(1).strip())
     said = _USER_LINE.search(told)
     words = said.group(1).strip("/ ").split() if said else []
     return clean_text(" ".join(words[:TITLE_WORDS])).capitalize() or "A conversation"
