@@ -16,6 +16,7 @@ LAYERS = (
         "turnwire.conformance",
         "turnwire.database",
         "turnwire.logs",
+        "turnwire.metrics",
         "turnwire.stopping",
         "turnwire.token_command",
     },

@@ -30,7 +30,7 @@ COMMANDS = (
     f"/stream 20 1 {MARK}",
     f'/tool calculator {{"expression": "{MARK}"}}',
     f'/tool nothing_like_it {{"{MARK}": 1}}',
-    f"/error rate_limited {MARK}",
+    "/fail invalid_request",
     f"/title {MARK}",
     f"/{MARK}",
 )

@@ -14,13 +14,14 @@ import trio
 from turnwire.context.composer import WINDOW_TOKENS, Composer
 from turnwire.gateway import Authenticator, Authorizer, Gateway, GatewaySettings, OpenAccess, document, read_page
 from turnwire.gateway.auth import is_loopback
+from turnwire.metrics import Metrics
 from turnwire.models.base import ModelProvider
 from turnwire.models.select import provider_for
 from turnwire.sessions.environment import Environment, SessionLimits
 from turnwire.sessions.registry import Registry
 from turnwire.stopping import AT_ONCE_SECONDS, RESERVE_SECONDS, Watchdog, stop_unless_told_again
 from turnwire.store.base import Store
-from turnwire.store.sqlite import open_sqlite
+from turnwire.store.sqlite import SqliteStore, open_sqlite
 from turnwire.tools.base import Tool
 from turnwire.tools.registry import ToolRegistry
 from turnwire_protocol.schema import schema
@@ -74,7 +75,7 @@ class Turnwire:
             yield registry
 
     @asynccontextmanager
-    async def _running(self) -> AsyncGenerator[tuple[Registry, Store]]:
+    async def _running(self) -> AsyncGenerator[tuple[Registry, SqliteStore]]:
         async with open_sqlite(self._data) as store:
             environment = Environment(
                 store=store,
@@ -109,13 +110,16 @@ class Turnwire:
         grace_seconds: float = GRACE_SECONDS,
         announce: Callable[[str], None] = _log.info,
         watchdog: Watchdog | None = None,
+        metrics_host: str = "127.0.0.1",
+        metrics_port: int | None = None,
     ) -> bool:
         """Serves the chat page and the WebSocket until SIGTERM or SIGINT; a second signal ends it at once.
 
         Without an `authenticator` everyone may do everything, so only loopback addresses are served. Without an
         `authorizer` the roles, grants and ownership of principals decide. `announce` gets the line that says where the
-        server listens. `watchdog` is given the time that the stop may take; whoever made it cancels it. Returns whether
-        the stop was orderly: no second signal cut it short, and every Turn has its end in the store.
+        server listens. `watchdog` is given the time that the stop may take; whoever made it cancels it. With a
+        `metrics_port` there are metrics for Prometheus on it, for anyone who reaches it. Returns whether the stop was
+        orderly: no second signal cut it short, and every Turn has its end in the store.
 
         Raises as `open`, ValueError for an address that needs an `authenticator`, and OSError when the address cannot
         be listened on.
@@ -128,8 +132,14 @@ class Turnwire:
             async with self._running() as (registry, store), trio.open_nursery() as nursery:
                 gateway = self._gateway(registry, store, settings, authenticator or OpenAccess(), authorizer)
                 self._serving = gateway
+                lines = []
+                if metrics_port is not None:
+                    metrics = Metrics(gateway, registry, store)
+                    place = await nursery.start(metrics.serve, metrics_host, metrics_port)
+                    lines.append(f"turnwire: metrics on {_url(*place)}/metrics")
                 (bound, port), *_ = await nursery.start(gateway.serve)  # a name may have several addresses
-                announce(f"turnwire: listening on http://{f'[{bound}]' if ':' in bound else bound}:{port}")
+                for line in (f"turnwire: listening on {_url(bound, port)}", *lines):
+                    announce(line)
                 await anext(signals)
                 watchdog.give(grace_seconds + settings.close_timeout_s + RESERVE_SECONDS)
                 orderly = await stop_unless_told_again(signals, registry, gateway, grace_seconds)
@@ -169,3 +179,7 @@ class Turnwire:
             problem=lambda: store.problem,
             rng=random.SystemRandom(),
         )
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

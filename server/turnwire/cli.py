@@ -142,6 +142,8 @@ async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog) -> bool:
         grace_seconds=settings.grace_seconds,
         announce=partial(print, flush=True),
         watchdog=watchdog,
+        metrics_host=settings.metrics_host,
+        metrics_port=settings.metrics_port,
     )
 
 

@@ -42,6 +42,8 @@ class Settings(Struct, kw_only=True, frozen=True):
     close_seconds: float
     tick_ms: int
     write_timeout_seconds: float
+    metrics_host: str
+    metrics_port: int | None
     log_level: str
     log_format: LogFormat | None
 
@@ -284,6 +286,20 @@ FLAGS = (
         default="30",
         help="how long a client may take no byte of what waits for it before it is given up",
         parse=_seconds,
+    ),
+    Flag(
+        name="metrics-port",
+        metavar="PORT",
+        default=None,
+        help="port for Prometheus metrics, at /metrics; none without it; 0 takes a free one, which is printed",
+        parse=_integer(0, 65_535),
+    ),
+    Flag(
+        name="metrics-host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address for the metrics, which anyone may read who reaches it",
+        parse=_host,
     ),
     Flag(
         name="log-level",

@@ -6,6 +6,7 @@ from turnwire.gateway.principals import Action, Authenticator, Authorizer, Level
 from turnwire.gateway.requests import Sessions
 from turnwire.gateway.server import Gateway
 from turnwire.gateway.settings import GatewaySettings
+from turnwire.gateway.side_port import serve_side_port
 from turnwire.gateway.tokens import Key, TokenAuthenticator, create_token, read_key
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "document",
     "read_key",
     "read_page",
+    "serve_side_port",
 ]

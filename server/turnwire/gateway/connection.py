@@ -46,6 +46,7 @@ class Connection:
     def __init__(self, socket: WebSocket, surroundings: Surroundings, bearer: str | None = None) -> None:
         self.stream = socket.frames
         self.silent_ticks = 0
+        self.frames_in = 0
         self._socket = socket
         self._format: Format = format_of(socket.subprotocol)
         self._around = surroundings
@@ -68,6 +69,12 @@ class Connection:
             self._inbox.clear()
             self._subscriptions.close()
             self._identity.leave()
+
+    @property
+    def close_code(self) -> int:
+        """The code that both sides, or this one, ended with; 1006 when there was none."""
+        sent = self._socket.protocol.close_sent
+        return 1006 if sent is None else sent.code
 
     def close(self, code: int, reason: str) -> None:
         """Ends the connection with a close frame and without waiting; idempotent. No further request is begun."""
@@ -123,7 +130,7 @@ class Connection:
     async def _open(self) -> None:
         data: str | bytes | None = None
         with trio.move_on_after(self._around.settings.hello_timeout_s) as scope:
-            data = await self._socket.recv()
+            data = await self._next()
             if self._kind_is_right(data):
                 await self._greet(data)
         if scope.cancelled_caught:
@@ -152,10 +159,15 @@ class Connection:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
+    async def _next(self) -> str | bytes:
+        data = await self._socket.recv()
+        self.frames_in += 1
+        return data
+
     async def _read(self) -> None:
         """Reads until the client is gone; what comes after a close frame of ours is not looked at."""
         while True:
-            data = await self._socket.recv()
+            data = await self._next()
             if not self.stream.outbox.closed:
                 self._receive(data)
 

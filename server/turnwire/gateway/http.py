@@ -147,6 +147,11 @@ def plain(status: HTTPStatus, text: str) -> Response:
     return _response(status, text.encode(), "text/plain; charset=utf-8")
 
 
+def answer_with(body: bytes, content_type: str) -> Response:
+    """A whole document that is made for this answer."""
+    return _response(HTTPStatus.OK, body, content_type)
+
+
 def _serve(found: Document, headers: Headers) -> Response:
     known = {tag.strip().removeprefix("W/") for value in headers.get_all("If-None-Match") for tag in value.split(",")}
     if found.etag in known or "*" in known:

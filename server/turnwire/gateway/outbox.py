@@ -61,6 +61,9 @@ class Outbox:
         "_tick",
         "closed",
         "control_bytes",
+        "frames_out",
+        "interruptions",
+        "lags",
     )
 
     def __init__(self, limits: OutboxLimits, reload_notice: Callable[[str], bytes]) -> None:
@@ -77,6 +80,12 @@ class Outbox:
         self._part_queued = False
         self.control_bytes = 0
         """Bytes that wait in the control lane; the owner holds back what would make it grow."""
+        self.frames_out = 0
+        """Frames that were taken out to be written; the owner adds those that it writes by itself."""
+        self.lags = 0
+        """How often a Session has lost Mutations."""
+        self.interruptions = 0
+        """How often a Session was interrupted."""
         self.closed = False
         """True after the last words: everything that is added from then on is dropped."""
 
@@ -150,6 +159,7 @@ class Outbox:
         """Drops all that waits for this Session and sends the notice; nothing more until its next snapshot."""
         self.end_session(session_id)
         if not self.closed:
+            self.interruptions += 1
             self._lagged.add(session_id)
             self._append(_Kind.RELOAD, session_id, reload_notice)
 
@@ -208,6 +218,7 @@ class Outbox:
             size += len(frame)
         if not frames:
             return None
+        self.frames_out += len(frames)
         return memoryview(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def _refill(self) -> None:
@@ -231,6 +242,7 @@ class Outbox:
             self._lag(session)
 
     def _lag(self, session_id: str) -> None:
+        self.lags += 1
         self._lagged.add(session_id)
         self._keep(lambda kind, session: session != session_id or kind is not _Kind.RELOAD)
         if session_id not in self._snapshots:

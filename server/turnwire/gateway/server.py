@@ -33,6 +33,7 @@ from turnwire.gateway.requests import Performer, Sessions
 from turnwire.gateway.settings import GatewaySettings
 from turnwire.gateway.stream import FrameStream, StreamLimits
 from turnwire.gateway.surroundings import Surroundings
+from turnwire.gateway.traffic import Traffic
 from turnwire.gateway.websocket import WebSocket
 from turnwire.gateway.wire import wire_frame
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, ReloadNotice
@@ -109,9 +110,15 @@ class Gateway:
         )
         self._tickets: WeakKeyDictionary[ServerConnection, Ticket] = WeakKeyDictionary()
         self._connections: set[Connection] = set()
+        self._traffic = Traffic()
         self._emptied = trio.Event()
         self._draining = False
         self._drained = trio.Event()
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has gone through until now; adds up all connections."""
+        return self._traffic.with_open(self._connections)
 
     @property
     def connection_count(self) -> int:
@@ -224,10 +231,12 @@ class Gateway:
         assert socket.request is not None
         connection = Connection(cast(WebSocket, socket), self._surroundings, bearer_of(socket.request.headers))
         self._connections.add(connection)
+        self._traffic.opened += 1
         try:
             await connection.run()
         finally:
             self._connections.discard(connection)
+            self._traffic.ended(connection, connection.close_code)
             if not self._connections:
                 self._emptied.set()
                 self._emptied = trio.Event()

@@ -58,6 +58,8 @@ class FrameStream(trio.abc.HalfCloseableStream):
         self.outbox = outbox
         self.dead = False
         """The stream was closed or given up; feeding it does nothing."""
+        self.bytes_in = 0
+        self.bytes_out = 0
         self.heard = False
         """Set whenever bytes came in; whoever watches over silence clears it."""
         self.on_excess: Callable[[], None] | None = None
@@ -88,6 +90,7 @@ class FrameStream(trio.abc.HalfCloseableStream):
         if self._socket is not None and outbox.idle and not outbox.closed:
             if not outbox.is_lagged(session_id):
                 written = self._try_write(joined)
+                outbox.frames_out += len(frames)
                 if written < len(joined) and not self.dead:
                     outbox.begin(joined, written)
                     self._start_drain()
@@ -186,6 +189,7 @@ class FrameStream(trio.abc.HalfCloseableStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         data = await self._inner.receive_some(max_bytes)
         self.heard = True
+        self.bytes_in += len(data)
         if self.on_excess is not None:
             self.allowance -= len(data)
             if self.allowance < 0:
@@ -225,12 +229,14 @@ class FrameStream(trio.abc.HalfCloseableStream):
         """One non-blocking write; 0 when the kernel takes nothing or the peer is gone."""
         assert self._socket is not None
         try:
-            return os.write(self._socket.fileno(), data)
+            written = os.write(self._socket.fileno(), data)
         except BlockingIOError:
             return 0
         except OSError:
             self.abandon()
             return 0
+        self.bytes_out += written
+        return written
 
     def _start_drain(self) -> None:
         self._draining = True
@@ -271,4 +277,5 @@ class FrameStream(trio.abc.HalfCloseableStream):
             return 0 if self.dead else self._try_write(chunk)
         piece = chunk[:CHUNK_BYTES]
         await self._inner.send_all(piece)
+        self.bytes_out += len(piece)
         return len(piece)

@@ -268,6 +268,7 @@ class Answer:
 
     def _warn(self, turn: Turn, call: ModelCall, error: ModelError, delay: int | None) -> None:
         session = self._session
+        self._env.counts.warned(error.code)
         session.publish(
             ModelRequestWarning(
                 **session.envelope(),

@@ -85,6 +85,7 @@ async def _collect(session: "Session", request: ModelRequest) -> str:
 
 
 async def _warn(session: "Session", kind: Kind, error: ModelError, attempt: int, delay_ms: int | None) -> None:
+    session.env.counts.warned(error.code)
     session.publish(
         ModelRequestWarning(
             **session.envelope(),

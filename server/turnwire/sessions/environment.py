@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable
 from random import Random, SystemRandom
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from turnwire.context.composer import Composer
 from turnwire.models.base import ModelProvider
 from turnwire.models.retry import RetryPolicy
 from turnwire.models.timeouts import FIRST_EVENT_SECONDS, IDLE_SECONDS, TOTAL_SECONDS
+from turnwire.sessions.counts import SessionCounts
 from turnwire.store.base import Store
 from turnwire.tools.registry import ToolRegistry
 
@@ -65,3 +66,4 @@ class Environment(Struct, kw_only=True, frozen=True):
     new_id: Callable[[str], str] = lambda prefix: f"{prefix}_{secrets.token_hex(12)}"
     """A new id that was never given out, also by earlier processes: `prefix` says what it names."""
     random: Random = SystemRandom()
+    counts: SessionCounts = field(default_factory=SessionCounts)

@@ -280,6 +280,7 @@ class TurnLoop:
     def _announce(self, turn: Turn, status: TurnStatus, error: TurnError | None) -> None:
         turn.result = TurnResult(turn.turn_id, status, error)
         turn.finished.set()
+        self._env.counts.turn_finished(status)
         self._session.publish(
             TurnFinish(
                 **self._session.envelope(),

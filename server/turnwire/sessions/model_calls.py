@@ -57,6 +57,10 @@ async def _feed_events(session: "Session", call: ModelCall) -> None:
         idle=env.limits.idle_event_seconds,
         total=env.limits.call_seconds,
     )
+    asked_at, begun = trio.current_time(), False
     async with aclosing(stream) as events:
         async for event in events:
+            if not begun:
+                begun = True
+                env.counts.first_event_seconds.observe(trio.current_time() - asked_at)
             await session.mailbox.feed(call, event)

@@ -15,6 +15,7 @@ import trio
 from msgspec import UNSET, UnsetType
 
 from turnwire.sessions.channel import Watcher
+from turnwire.sessions.counts import SessionCounts
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults, too_many_sessions, unknown_session
 from turnwire.sessions.forks import fork
@@ -106,6 +107,16 @@ class Registry:
                     exc_info=None if isinstance(error, RequestError) else error,
                 )
         return all_stored
+
+    @property
+    def counts(self) -> SessionCounts:
+        """What all Sessions have counted."""
+        return self._env.counts
+
+    @property
+    def live_sessions(self) -> int:
+        """Sessions in memory."""
+        return len(self._live)
 
     @property
     def running_turns(self) -> int:

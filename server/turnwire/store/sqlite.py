@@ -3,6 +3,7 @@
 Changes go through the one `Writer`, reads through `Readers`; this file only ties them together.
 """
 
+import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Final
 import apsw
 import trio
 
+from turnwire.measures import Histogram
 from turnwire.store import reads
 from turnwire.store.base import (
     Operation,
@@ -99,6 +101,24 @@ class SqliteStore:
     def transactions(self) -> int:
         """How many transactions these shared."""
         return self._writer.transactions
+
+    @property
+    def group_sizes(self) -> Histogram:
+        """How many commits shared each transaction."""
+        return self._writer.group_sizes
+
+    @property
+    def commit_seconds(self) -> Histogram:
+        """How long callers waited for each commit."""
+        return self._writer.seconds
+
+    @property
+    def log_bytes(self) -> int:
+        """The size of the write-ahead log now (D3)."""
+        try:
+            return os.stat(f"{self.path}-wal").st_size
+        except FileNotFoundError:
+            return 0
 
     async def wait_writable(self) -> None:
         """Returns as soon as the store can write."""
