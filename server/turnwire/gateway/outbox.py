@@ -1,17 +1,18 @@
 """The outbox: which whole frame goes to one client next, and what is given up when the client is slow (W6). No I/O.
 
 Two lanes. The *control* lane holds answers, ticks and the bytes of the WebSocket protocol itself; it goes first, so
-that data starves none of them. The *data* lane holds what concerns Sessions in one order: Mutations, Snapshot parts,
-notices.
+that data starves none of them. The *data* lanes hold what concerns Sessions: Mutations, Snapshot parts, notices, in
+one order for each Session; between Sessions bytes are shared fairly, so that a flood in one starves no other.
 The *head* is what is being written; it is finished before anything else, so frames never interleave on the wire.
 
-What is given up: when a Mutation does not fit into `outbox_bytes`, every Mutation of the data lane is dropped and each
-Session concerned is *lagged*: it gets one `reload` notice and no Mutations until its next snapshot. A snapshot that is
+What is given up: when a Mutation does not fit into `outbox_bytes`, the Session with most bytes waiting loses its
+Mutations, and the next one, until it fits. A Session concerned is *lagged*: it gets one `reload` notice and no
+Mutations until its next snapshot. A snapshot that is
 under way goes on, and its notice follows the last part: a client that is slower than the stream still gets one whole
 snapshot after the other instead of beginnings only (R3, R4). Snapshot parts do not count against the bound, since
-they are few: one at a time enters the lane, when the lane has drained below `low_water_bytes`; the others wait as
+they are few: one at a time enters its lane, when the lane has drained below `low_water_bytes`; the others wait as
 references to bytes that all clients share. So a Mutation that is published meanwhile goes in between, where the
-client buffers it.
+client buffers it. Several snapshots take turns.
 
 Held bytes are at most: the Mutations' bound, one Snapshot part, a head (another part, or `join_bytes`), what the owner
 lets into the control lane, and one short notice for each Session.
@@ -19,10 +20,10 @@ lets into the control lane, and one short notice for each Session.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from enum import Enum
-from typing import Final, TypeAlias
 
 from msgspec import Struct
+
+from turnwire.gateway.lanes import Kind, Lanes
 
 
 class OutboxLimits(Struct, frozen=True):
@@ -33,29 +34,15 @@ class OutboxLimits(Struct, frozen=True):
     join_bytes: int = 64 * 1024
 
 
-class _Kind(Enum):
-    MUTATION = 1
-    SNAPSHOT = 2
-    RELOAD = 3
-    FINAL = 4
-
-
-_MUTATION: Final = _Kind.MUTATION
-_Entry: TypeAlias = tuple[_Kind, str, bytes]
-
-
 class Outbox:
     """The frames that wait for one client. `reload_notice` makes the encoded notice for a lagged Session."""
 
     __slots__ = (
         "_control",
         "_data",
-        "_data_bytes",
         "_head",
         "_lagged",
         "_limits",
-        "_mutation_bytes",
-        "_part_queued",
         "_reload_notice",
         "_snapshots",
         "_tick",
@@ -71,13 +58,10 @@ class Outbox:
         self._reload_notice = reload_notice
         self._head: memoryview | None = None
         self._control: deque[bytes] = deque()
-        self._data: deque[_Entry] = deque()
+        self._data = Lanes()
         self._snapshots: dict[str, deque[bytes]] = {}
         self._lagged: set[str] = set()
         self._tick: bytes | None = None
-        self._data_bytes = 0
-        self._mutation_bytes = 0
-        self._part_queued = False
         self.control_bytes = 0
         """Bytes that wait in the control lane; the owner holds back what would make it grow."""
         self.frames_out = 0
@@ -97,7 +81,7 @@ class Outbox:
     @property
     def pending_bytes(self) -> int:
         """Bytes of the head and of both lanes; parts of snapshots that have not entered yet are not counted."""
-        return self.control_bytes + self._data_bytes + (0 if self._head is None else len(self._head))
+        return self.control_bytes + self._data.size + (0 if self._head is None else len(self._head))
 
     @property
     def tick_waits(self) -> bool:
@@ -123,13 +107,16 @@ class Outbox:
             self.add_control(frame)
 
     def add_mutation(self, session_id: str, frame: bytes) -> None:
-        """Adds a Mutation behind all data; drops it when its Session is lagged or becomes so now."""
+        """Adds a Mutation behind all else of its Session; drops it when that is lagged or becomes so now."""
         if self.closed or session_id in self._lagged:
             return
-        if self._mutation_bytes and self._mutation_bytes + len(frame) > self._limits.outbox_bytes:
-            self._overflow(session_id)
-            return
-        self._append(_MUTATION, session_id, frame)
+        while self._data.mutation_bytes and self._data.mutation_bytes + len(frame) > self._limits.outbox_bytes:
+            heaviest = self._data.heaviest(session_id, len(frame))
+            self._data.keep(heaviest, lambda kind: kind is not Kind.MUTATION)
+            self._lag(heaviest)
+            if heaviest == session_id:
+                return
+        self._data.add(Kind.MUTATION, session_id, frame)
 
     def lose(self, session_id: str) -> None:
         """A Mutation of this Session cannot be sent at all: the Session is lagged, the others are not touched."""
@@ -147,9 +134,9 @@ class Outbox:
             return
         untold = session_id in self._lagged and session_id in self._snapshots
         self._snapshots.pop(session_id, None)
-        self._keep(lambda kind, session: session != session_id or kind is _MUTATION or kind is _Kind.RELOAD)
+        self._data.keep(session_id, lambda kind: kind is Kind.MUTATION or kind is Kind.RELOAD)
         if untold:
-            self._append(_Kind.RELOAD, session_id, self._reload_notice(session_id))
+            self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
         self._lagged.discard(session_id)
         waiting = deque(parts)
         if waiting:
@@ -161,15 +148,15 @@ class Outbox:
         if not self.closed:
             self.interruptions += 1
             self._lagged.add(session_id)
-            self._append(_Kind.RELOAD, session_id, reload_notice)
+            self._data.add(Kind.RELOAD, session_id, reload_notice)
 
     def end_session(self, session_id: str, notice: bytes | None = None) -> None:
         """Drops all that waits for this Session, after which only `notice` is sent."""
         self._lagged.discard(session_id)
         self._snapshots.pop(session_id, None)
-        self._keep(lambda _, session: session != session_id)
+        self._data.keep(session_id, lambda _: False)
         if notice is not None and not self.closed:
-            self._append(_Kind.FINAL, session_id, notice)
+            self._data.add(Kind.FINAL, session_id, notice)
 
     def close(self, last_words: bytes | None = None) -> None:
         """Drops all data, lets the control lane end with `last_words`, and takes nothing more."""
@@ -180,7 +167,7 @@ class Outbox:
         self.closed = True
         self._snapshots.clear()
         self._lagged.clear()
-        self._keep(lambda _kind, _session: False)
+        self._data = Lanes()
 
     # ----------------------------------------------------------------------------------------------------- writing
 
@@ -211,63 +198,40 @@ class Outbox:
             size += len(frame)
             self.control_bytes -= len(frame)
         self._refill()
-        while self._data and not self._control and (not frames or size + len(self._data[0][2]) <= room):
-            kind, session_id, frame = self._data.popleft()
-            self._forget(kind, session_id, frame)
-            frames.append(frame)
-            size += len(frame)
+        while (
+            not self._control
+            and (next_size := self._data.peek()) is not None
+            and (not frames or size + next_size <= room)
+        ):
+            frames.append(self._data.take())
+            size += next_size
         if not frames:
             return None
         self.frames_out += len(frames)
         return memoryview(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def _refill(self) -> None:
-        """Lets the next part of the oldest snapshot in, if the lane has drained."""
-        if self._part_queued or not self._snapshots or self._data_bytes > self._limits.low_water_bytes:
+        """Lets the next part of a snapshot in, if there is none and the lane of its Session has drained."""
+        if self._data.snapshot_parts:
             return
-        session_id, parts = next(iter(self._snapshots.items()))
-        self._append(_Kind.SNAPSHOT, session_id, parts.popleft())
-        if not parts:
-            del self._snapshots[session_id]
-            if session_id in self._lagged:
-                self._append(_Kind.RELOAD, session_id, self._reload_notice(session_id))
+        for session_id, parts in self._snapshots.items():
+            if self._data.size_of(session_id) <= self._limits.low_water_bytes:
+                self._let_in(session_id, parts)
+                return
+
+    def _let_in(self, session_id: str, parts: deque[bytes]) -> None:
+        self._data.add(Kind.SNAPSHOT, session_id, parts.popleft())
+        del self._snapshots[session_id]
+        if parts:
+            self._snapshots[session_id] = parts  # behind the others
+        elif session_id in self._lagged:
+            self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
 
     # --------------------------------------------------------------------------------------------------- giving up
-
-    def _overflow(self, session_id: str) -> None:
-        concerned = {session for kind, session, _ in self._data if kind is _MUTATION}
-        concerned.add(session_id)
-        self._keep(lambda kind, _: kind is not _MUTATION)
-        for session in sorted(concerned):
-            self._lag(session)
 
     def _lag(self, session_id: str) -> None:
         self.lags += 1
         self._lagged.add(session_id)
-        self._keep(lambda kind, session: session != session_id or kind is not _Kind.RELOAD)
+        self._data.keep(session_id, lambda kind: kind is not Kind.RELOAD)
         if session_id not in self._snapshots:
-            self._append(_Kind.RELOAD, session_id, self._reload_notice(session_id))
-
-    def _keep(self, wanted: Callable[[_Kind, str], bool]) -> None:
-        kept = deque(entry for entry in self._data if wanted(entry[0], entry[1]))
-        if len(kept) == len(self._data):
-            return
-        self._data = kept
-        self._data_bytes = sum(len(frame) for _, _, frame in kept)
-        self._mutation_bytes = sum(len(frame) for kind, _, frame in kept if kind is _MUTATION)
-        self._part_queued = any(kind is _Kind.SNAPSHOT for kind, _, _ in kept)
-
-    def _append(self, kind: _Kind, session_id: str, frame: bytes) -> None:
-        self._data.append((kind, session_id, frame))
-        self._data_bytes += len(frame)
-        if kind is _MUTATION:
-            self._mutation_bytes += len(frame)
-        elif kind is _Kind.SNAPSHOT:
-            self._part_queued = True
-
-    def _forget(self, kind: _Kind, session_id: str, frame: bytes) -> None:
-        self._data_bytes -= len(frame)
-        if kind is _MUTATION:
-            self._mutation_bytes -= len(frame)
-        elif kind is _Kind.SNAPSHOT:
-            self._part_queued = False
+            self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
