@@ -212,6 +212,77 @@ def test_W6_an_overflow_drops_all_mutations_and_tells_each_session_once() -> Non
     assert unpacked(run.wire) == [("reload", "a", 0), ("reload", "b", 0)]
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from("abc"), st.sampled_from([0, 10, 40, 150, 450])),
+            st.tuples(st.just("write"), st.just(0)),
+        ),
+        max_size=80,
+    )
+)
+def test_W6_an_overflow_costs_those_who_have_most_waiting(steps: list[tuple[str, int]]) -> None:
+    run = Run()
+    waiting: dict[str, list[int]] = {session: [] for session in "abc"}
+    for session, size in steps:
+        if session == "write":
+            head = bytes(run.outbox.head() or b"")
+            run.outbox.wrote(len(head))
+            for kind, name, _ in unpacked(head):
+                if kind == "mutation":
+                    waiting[name].pop(0)
+            continue
+        lagged = {name for name in "abc" if run.outbox.is_lagged(name)}
+        run.mutate(session, size)
+        new = {name for name in "abc" if run.outbox.is_lagged(name)} - lagged
+        if session not in lagged:
+            waiting[session].append(len(packed("mutation", session, run.number, size)))
+        weights = {name: sum(sizes) for name, sizes in waiting.items()}
+        assert bool(new) == (sum(weights.values()) > LIMITS.outbox_bytes and sum(map(len, waiting.values())) > 1)
+        for name in new:
+            assert all(weights[name] >= weights[other] for other in set("abc") - new)
+            waiting[name].clear()
+        assert sum(map(sum, waiting.values())) <= max(LIMITS.outbox_bytes, 500)
+
+
+def test_W6_a_flood_in_one_session_costs_another_nothing() -> None:
+    run = Run()
+    for number in range(300):
+        run.mutate("a", 90)
+        if number % 3 == 0:
+            run.mutate("b", 5)
+        if number % 100 == 0:
+            run.snapshot("a", 1, 10)
+        run.write(100)
+    assert not run.outbox.is_lagged("b")
+    assert run.outbox.is_lagged("a")
+    run.drain()
+    heard = [number for kind, session, number in unpacked(run.wire) if (kind, session) == ("mutation", "b")]
+    assert heard == run.published["b"]
+
+
+def test_R4_a_flood_in_one_session_does_not_keep_back_the_snapshot_of_another() -> None:
+    run = Run()
+    for _ in range(4):
+        run.mutate("a", 60)
+    run.snapshot("b", 3, 60)
+    seen = 0
+    while b"snapshot:b" not in run.wire or run.wire.count(b"snapshot:b") < 3:
+        run.mutate("a", 60)
+        run.write(100)
+        seen += 1
+        assert seen < 15, "its parts wait for the flood to end"
+
+
+def test_R4_snapshots_of_several_sessions_take_turns() -> None:
+    run = Run()
+    for session in "abc":
+        run.snapshot(session, 3, 80)
+    run.drain()
+    assert [session for _, session, _ in unpacked(run.wire)] == ["a", "b", "c"] * 3
+
+
 def test_W6_after_its_snapshot_a_lagged_session_goes_on() -> None:
     run = overflowing()
     run.drain()

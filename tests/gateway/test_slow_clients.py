@@ -1,5 +1,7 @@
 """Clients that read slowly, or not at all, on links of a known rate and in virtual time (W6, W8)."""
 
+import itertools
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -154,6 +156,52 @@ async def test_W6_a_client_that_reads_a_little_is_not_given_up(autojump_clock: M
         assert trio.current_time() > 250
         assert not client.closed.is_set()
         assert not watcher.closed.is_set()
+
+
+async def test_W6_a_flood_in_one_session_starves_neither_replies_nor_ticks_nor_the_other_sessions(
+    autojump_clock: MockClock,
+) -> None:
+    link = Pipe(capacity=16 * KIB, rate=50_000)
+    async with gateway_world(GatewaySettings(tick_ms=5000)) as world, world.client(downlink=link) as client:
+        for name in ("flood", "quiet"):
+            world.sessions.add(name)
+            await client.result("subscribe", session_id=name)
+
+        async def flood() -> None:
+            while True:
+                world.sessions.say("flood", "x" * 10_000)  # ten times what the link carries
+                await trio.sleep(0.02)
+
+        async def reload_when_told() -> None:
+            seen = 0
+            while True:
+                await client.find(lambda frame: frame["op"] == "reload", after=seen)
+                seen = len(client.frames)
+                await client.result("reload", session_id="flood")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood)
+            nursery.start_soon(reload_when_told)
+            delays = []
+            for number in range(60):
+                world.sessions.say("quiet", str(number))
+                start = trio.current_time()
+                await client.result("ping")
+                delays.append(trio.current_time() - start)
+                await trio.sleep(1)
+            nursery.cancel_scope.cancel()
+        assert max(delays) < 3, "an answer waits for what is being written at most"
+        notices = client.ops("reload")
+        assert {notice["session_id"] for notice in notices} == {"flood"}
+        assert len(notices) > 2
+        assert client.deltas("quiet")[:58] == [str(number) for number in range(58)]
+        arrivals = [
+            at for frame, at in zip(client.frames, client.times, strict=True) if frame.get("session_id") == "quiet"
+        ]
+        assert max(later - earlier for earlier, later in itertools.pairwise(arrivals[2:])) < 6
+        ticks = [at for frame, at in zip(client.frames, client.times, strict=True) if frame["op"] == "tick"]
+        assert len(ticks) >= 10
+        assert all(at % 5 < 2 for at in ticks)
 
 
 @pytest.mark.parametrize("busy", [False, True])

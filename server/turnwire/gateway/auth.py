@@ -51,6 +51,14 @@ class Doorman:
         return "Pages of this origin are not allowed here; the server's list of allowed origins can name it."
 
 
+def own_names(host: str) -> tuple[str, ...]:
+    """The address that is listened on, if it is one that clients can ask for; no page can pass its own off as it."""
+    try:
+        return () if ipaddress.ip_address(host).is_unspecified else (host,)
+    except ValueError:
+        return (host,)
+
+
 def is_loopback(host: str) -> bool:
     """The name or address can only mean this machine."""
     if host == "localhost" or host.endswith(".localhost"):

@@ -29,6 +29,12 @@ TOKEN_IN_QUERY: Final = (
     "A token must not stand in a URL, since URLs end in logs. Send it in `hello` or as `Authorization: Bearer`.\n"
 )
 
+TOO_BUSY: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 32\r\n"
+    b"Retry-After: 5\r\nConnection: close\r\n\r\nThere are too many connections.\n"
+)
+"""What is said to a peer who has asked for nothing yet, if it can be written at once."""
+
 SECURITY_HEADERS: Final = (
     (
         "Content-Security-Policy",

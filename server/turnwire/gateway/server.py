@@ -3,7 +3,6 @@
 Nothing starts from a constructor: `serve` owns every task, and returns when it is cancelled or has been drained.
 """
 
-import ipaddress
 import logging
 import random
 import time
@@ -21,11 +20,11 @@ from websockets.trio.server import Server, ServerConnection, serve
 from websockets.typing import Subprotocol
 
 from turnwire.gateway.admission import Admission, Ticket, host_of
-from turnwire.gateway.auth import Doorman, bearer_of
+from turnwire.gateway.auth import Doorman, bearer_of, own_names
 from turnwire.gateway.authorization import GrantRules, Guard
 from turnwire.gateway.connection import Connection, format_of
 from turnwire.gateway.fanout import Fanout
-from turnwire.gateway.http import Document, Site, plain
+from turnwire.gateway.http import TOO_BUSY, Document, Site, plain
 from turnwire.gateway.outbox import Outbox, OutboxLimits
 from turnwire.gateway.principals import Authenticator, Authorizer
 from turnwire.gateway.rates import Buckets, Places
@@ -34,17 +33,11 @@ from turnwire.gateway.settings import GatewaySettings
 from turnwire.gateway.stream import FrameStream, StreamLimits
 from turnwire.gateway.surroundings import Surroundings
 from turnwire.gateway.traffic import Traffic
-from turnwire.gateway.websocket import WebSocket
+from turnwire.gateway.websocket import QuietLogger, WebSocket
 from turnwire.gateway.wire import wire_frame
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, ReloadNotice
 
 _log = logging.getLogger(__name__)
-
-TOO_BUSY: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 32\r\n"
-    b"Retry-After: 5\r\nConnection: close\r\n\r\nThere are too many connections.\n"
-)
-"""What is said to a peer who has asked for nothing yet, if it can be written at once."""
 
 TICKS_PER_STEP: Final = 200
 """How many clients get their tick before other tasks have their turn."""
@@ -94,7 +87,7 @@ class Gateway:
             settings=settings,
             server=server,
         )
-        doorman = Doorman((*_own_names(settings.host), *settings.allowed_hosts), settings.allowed_origins)
+        doorman = Doorman((*own_names(settings.host), *settings.allowed_hosts), settings.allowed_origins)
         self._site = Site(doorman, documents, lambda: "draining" if self._draining else problem())
         self._outbox_limits = OutboxLimits(outbox_bytes=settings.outbox_bytes)
         self._stream_limits = StreamLimits(
@@ -109,6 +102,8 @@ class Gateway:
             uncounted=settings.uncounted_networks,
         )
         self._tickets: WeakKeyDictionary[ServerConnection, Ticket] = WeakKeyDictionary()
+        self._refused = 0
+        """Connections that were refused since the last tick: a storm of them is one line in the log."""
         self._connections: set[Connection] = set()
         self._traffic = Traffic()
         self._emptied = trio.Event()
@@ -153,7 +148,7 @@ class Gateway:
                     compression=None,
                     process_request=self._process_request,
                     server_header=self._server,
-                    logger=_QuietLogger(logging.getLogger("websockets.server"), {}),
+                    logger=QuietLogger(logging.getLogger("websockets.server"), {}),
                     open_timeout=settings.open_timeout_s,
                     ping_interval=None,  # the tick pings, in one task for all
                     close_timeout=settings.close_timeout_s,
@@ -222,6 +217,9 @@ class Gateway:
         while True:
             due += interval
             await trio.sleep_until(due)
+            if self._refused:
+                _log.warning("%d connections were refused, since there are too many", self._refused)
+                self._refused = 0
             for number, connection in enumerate(list(self._connections), start=1):
                 connection.tick(self._settings.max_silent_ticks)
                 if number % TICKS_PER_STEP == 0:
@@ -265,7 +263,7 @@ class Gateway:
             **options,
         )
         if ticket is None:
-            _log.warning("too many connections that are no WebSockets; one was refused")
+            self._refused += 1
             frames.feed(TOO_BUSY)
             frames.abandon()
         else:
@@ -280,7 +278,7 @@ class Gateway:
             return self._come_back("The server is about to restart.\n")
         refusal = self._tickets[socket].upgrade()
         if refusal is not None:
-            _log.warning("too many connections %s; one was refused", refusal)
+            self._refused += 1
             return self._come_back(f"There are too many connections {refusal}.\n")
         return None
 
@@ -298,21 +296,6 @@ def _select_subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol
     if offered:
         raise NegotiationError(f"known subprotocols are {SUBPROTOCOL_JSON} and {SUBPROTOCOL_MSGPACK}")
     return None
-
-
-class _QuietLogger(logging.LoggerAdapter[logging.Logger]):
-    """What websockets may log to: at DEBUG it would write down every header and message, and tokens with them (X2)."""
-
-    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is that of logging
-        return level > logging.DEBUG and super().isEnabledFor(level)
-
-
-def _own_names(host: str) -> tuple[str, ...]:
-    """The address that is listened on, if it is one that clients can ask for; no page can pass its own off as it."""
-    try:
-        return () if ipaddress.ip_address(host).is_unspecified else (host,)
-    except ValueError:
-        return (host,)
 
 
 def _address_of(listener: trio.abc.Listener[Any]) -> tuple[str, int]:

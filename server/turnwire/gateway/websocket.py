@@ -1,5 +1,8 @@
-"""The WebSocket of one client: websockets' connection on a `FrameStream`, with an end that waits for nobody."""
+"""The WebSocket of one client: websockets' connection on a `FrameStream`, with an end that waits for nobody, and what
+that library may log.
+"""
 
+import logging
 from typing import Any
 
 import trio
@@ -9,6 +12,13 @@ from websockets.server import ServerProtocol
 from websockets.trio.server import Server, ServerConnection
 
 from turnwire.gateway.stream import FrameStream
+
+
+class QuietLogger(logging.LoggerAdapter[logging.Logger]):
+    """What websockets may log to: at DEBUG it would write down every header and message, and tokens with them (X2)."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is that of logging
+        return level > logging.DEBUG and super().isEnabledFor(level)
 
 
 class WebSocket(ServerConnection):
