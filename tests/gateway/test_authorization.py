@@ -196,7 +196,7 @@ async def test_W9_a_hook_that_fails_is_a_fault_of_the_server_and_lets_nobody_in(
         assert (await ask(client, "session.get"))["code"] == "internal"
         rules.fault = RequestError("unavailable", "the directory is down")
         assert (await ask(client, "session.get"))["code"] == "unavailable"
-    assert [record.message for record in caplog.records if record.exc_info] == ["request 'session.get' failed"]
+    assert [record.message for record in caplog.records if record.exc_info] == ["request `session.get` failed"]
 
 
 async def test_X3_a_right_that_was_taken_away_ends_the_subscription(

@@ -218,7 +218,7 @@ class Gateway:
             due += interval
             await trio.sleep_until(due)
             if self._refused:
-                _log.warning("%d connections were refused, since there are too many", self._refused)
+                _log.warning("%(count)d connections were refused, since there are too many", {"count": self._refused})
                 self._refused = 0
             for number, connection in enumerate(list(self._connections), start=1):
                 connection.tick(self._settings.max_silent_ticks)
