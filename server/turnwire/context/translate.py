@@ -38,6 +38,7 @@ TOOL_NAME_CHARACTERS: Final = 64
 NOTICES: Final = {
     "stopped": "The user stopped the answer above before it was complete.",
     "runtime_interrupted": "The answer above was interrupted by a restart of the server and is not complete.",
+    "length": "The answer above reached its greatest length and is not complete.",
     "server_shutdown": "The answer above was interrupted by a restart of the server and is not complete.",
 }
 """What the model is told of stored stops and failures, by the code of the `error` Part."""

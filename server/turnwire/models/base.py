@@ -170,7 +170,11 @@ class Usage(Struct, frozen=True):
 
 
 class StepEnd(Struct, frozen=True):
-    """The model has finished; `blocks` are all blocks in the order of their starts (S2)."""
+    """The model has finished; `blocks` are all blocks in the order of their starts (S2).
+
+    `reason` as the service says: after `content_filter` the call counts as failed with that code, after `length` the
+    answer stands, with an `error` Part that says that it is not complete.
+    """
 
     blocks: tuple[int, ...]
     reason: Literal["stop", "length", "content_filter", "tool_calls"] = "stop"

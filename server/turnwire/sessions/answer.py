@@ -16,7 +16,7 @@ from turnwire.sessions.growing import Growing, GrowingText, GrowingTool, json_by
 from turnwire.sessions.model_calls import run_call
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.steps import Step
-from turnwire.sessions.turns import CallEnded, ModelCall, Turn
+from turnwire.sessions.turns import CallEnded, ModelCall, Turn, error_part
 from turnwire.store.base import StoreUnavailable
 from turnwire.tools.base import INPUT_BYTES
 from turnwire_protocol.mutations import DeltaMutation, ModelRequestWarning, PartMutation, TurnError
@@ -27,6 +27,8 @@ DELTA_CHARACTERS = 64 * 1024
 
 TOOL_NAME_CHARACTERS = 200
 """How much of a tool name that the model made up is kept."""
+
+TOO_LONG = TurnError("length", "The answer ends here because it reached the model's output limit.")
 
 if TYPE_CHECKING:
     from turnwire.sessions.loop import TurnLoop
@@ -213,14 +215,24 @@ class Answer:
     async def _end_step(self, turn: Turn, call: ModelCall) -> None:
         """The model has said all of this Step: it is stored as a whole, and its tools start (S2, S3)."""
         step = call.step
+        if step.reason == "content_filter":
+            raise ModelError("content_filter", "the model's answer was withheld by a content filter")
         self._session.compaction.reported(step.input_tokens or call.input_tokens)
         turn.call = None
+        if step.reason == "length":
+            await self._session.checkpoint(self._cut_short(turn))
         if not step.calls_tools:
             await self._loop.step_done(turn, called_tools=False)
             return
         self._finish_ended(turn, step)
         await self._session.checkpoint(self._projection.draft().with_texts_done())
         await self._loop.tools.start(turn, step.step_id)
+
+    def _cut_short(self, turn: Turn) -> Projection:
+        """A draft that says that the model had to end before it was done: no failure of the Turn (M7)."""
+        draft = self._draft(turn).with_texts_done()
+        draft.add(error_part(self._env, TOO_LONG))
+        return draft
 
     async def _roll_over(self, turn: Turn, step: Step) -> None:
         """Closes a full Message; the Turn's later output opens the next one (W10)."""

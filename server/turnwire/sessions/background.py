@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec import UNSET
 
-from turnwire.models.base import BlockDelta, BlockStart, ModelError, ModelMessage, ModelRequest
+from turnwire.models.base import BlockDelta, BlockStart, ModelError, ModelMessage, ModelRequest, StepEnd
 from turnwire.models.timeouts import with_timeouts
 from turnwire.sessions.mailbox import Chore
 from turnwire_protocol.mutations import ModelRequestWarning
@@ -77,6 +77,8 @@ async def _collect(session: "Session", request: ModelRequest) -> str:
             elif isinstance(event, BlockDelta) and event.block in texts:
                 texts[event.block].append(event.text)
                 room -= len(event.text)
+            elif isinstance(event, StepEnd) and event.reason == "content_filter":
+                raise ModelError("content_filter", "the model's answer was withheld by a content filter")
             if room < 0:
                 raise ModelError(
                     "internal", f"the model said more than {ANSWER_CHARACTERS} characters", retryable=False

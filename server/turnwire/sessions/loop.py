@@ -15,7 +15,7 @@ from turnwire.context.composer import HistoryBounds
 from turnwire.sessions.answer import Answer
 from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, receipt_of
 from turnwire.sessions.tool_calls import ToolCalls
-from turnwire.sessions.turns import Turn, TurnResult
+from turnwire.sessions.turns import Turn, TurnResult, error_part
 from turnwire.store.base import Operation, SaveMessage, SaveTurn, StoreUnavailable, TurnRecord
 from turnwire_protocol import frames
 from turnwire_protocol.codes import RequestError
@@ -27,7 +27,6 @@ from turnwire_protocol.mutations import (
     TurnStart,
     TurnStatus,
 )
-from turnwire_protocol.parts import ErrorPart
 
 if TYPE_CHECKING:
     from turnwire.sessions.session import Session
@@ -330,16 +329,6 @@ class TurnLoop:
     def _closed_message(self, turn: Turn, error: TurnError | None) -> AgentMessage:
         """The open Message as it will be closed; a new one just for the error where none is open."""
         projection = self._session.projection or self._session.new_projection(turn.turn_id)
-        extra = [] if error is None else [self._error_part(error)]
+        extra = [] if error is None else [error_part(self._env, error)]
         reason = "" if error is None else error.message
         return projection.closed(updated_at=self._env.now(), reason=reason, extra=extra)
-
-    def _error_part(self, error: TurnError) -> ErrorPart:
-        return ErrorPart(
-            part_id=self._env.new_id("part"),
-            sequence=1,
-            scope="turn",
-            code=error.code,
-            message=error.message,
-            recoverable=True,
-        )

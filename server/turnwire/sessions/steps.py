@@ -31,6 +31,11 @@ class Step:
         return self._end is not None
 
     @property
+    def reason(self) -> str | None:
+        """Why the model ended the Step, as it says; None while it has not."""
+        return None if self._end is None else self._end.reason
+
+    @property
     def calls_tools(self) -> bool:
         return any(block.kind == "tool" for block in self._blocks.values())
 

@@ -5,10 +5,12 @@ from msgspec import Struct
 
 from turnwire.context.composer import HistoryBounds
 from turnwire.models.base import ModelError
+from turnwire.sessions.environment import Environment
 from turnwire.sessions.steps import Step
 from turnwire.store.base import TurnRecord
 from turnwire.tools.diffs import FileChanges
 from turnwire_protocol.mutations import TurnError, TurnStatus
+from turnwire_protocol.parts import ErrorPart
 
 
 class TurnResult(Struct, frozen=True):
@@ -53,6 +55,18 @@ class ModelCall:
         self.input_tokens = 0
         """An estimate of what the model reads."""
         self.scope = trio.CancelScope()
+
+
+def error_part(env: Environment, error: TurnError) -> ErrorPart:
+    """The `error` Part that stores a reason (M7); its place is given by the Message that takes it."""
+    return ErrorPart(
+        part_id=env.new_id("part"),
+        sequence=1,
+        scope="turn",
+        code=error.code,
+        message=error.message,
+        recoverable=True,
+    )
 
 
 class CallEnded(Struct, frozen=True):

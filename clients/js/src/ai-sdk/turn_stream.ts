@@ -112,7 +112,9 @@ const error = (errorText: string): UIMessageChunk => ({ type: "error", errorText
 /** How the Turn ended: as its `finish` said, or when that was missed as the stored reason says. */
 function outcome(finish: TurnFinish | undefined, messages: readonly Message[]): UIMessageChunk {
   const parts = messages.flatMap((message) => message.parts);
-  const stored = parts.filter((part): part is ErrorPart => part.type === "error").at(-1);
+  // That an answer reached the model's limit ends no Turn.
+  const ends = (part: Part): part is ErrorPart => part.type === "error" && part.code !== "length";
+  const stored = parts.filter(ends).at(-1);
   const status =
     finish?.status ?? (stored ? (stored.code === "stopped" ? "stopped" : "failed") : "completed");
   const reason = finish?.error?.message ?? stored?.message;
