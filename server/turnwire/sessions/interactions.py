@@ -13,17 +13,13 @@ from msgspec import UNSET, structs
 
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.prompts import digest_of
+from turnwire.sessions.responses import checked
 from turnwire.sessions.turns import Turn
 from turnwire.store.base import RequestRecord, SaveRequest, StoreUnavailable
 from turnwire_protocol import lifecycle
-from turnwire_protocol.codec import convert, encode_json
+from turnwire_protocol.codec import encode_json
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.frames import (
-    ApprovalResponse,
-    InteractionAnswer,
-    PendingInteraction,
-    QuestionResponse,
-)
+from turnwire_protocol.frames import InteractionAnswer, PendingInteraction
 from turnwire_protocol.parts import InteractionPart, InteractionStatus
 
 if TYPE_CHECKING:
@@ -72,7 +68,7 @@ class Interactions:
         turn, part = await self._find(interaction_id)
         if part.revision != revision:
             raise RequestError("conflict", "revision: the interaction has changed since it was shown", field="revision")
-        status, answer = _checked(part, response)
+        status, answer = checked(part, response)
         draft, part = self._resolved(part, status, answer, by)
         tool = draft.tool(part.tool_call_id)
         assert tool is not None, "an Interaction belongs to a Tool of its Message"
@@ -165,20 +161,6 @@ class Interactions:
                 created_at=self._env.now(),
             )
         )
-
-
-def _checked(part: InteractionPart, response: Any) -> tuple[InteractionStatus, dict[str, Any]]:
-    """What the response means, and its plain form. Raises RequestError `invalid_argument` naming the field."""
-    if part.interaction_type == "approval":
-        approval: ApprovalResponse = convert(response, ApprovalResponse, path="response")
-        return ("denied" if approval.decision == "denied" else "resolved"), msgspec.to_builtins(approval)
-    answers: QuestionResponse = convert(response, QuestionResponse, path="response")
-    asked = {question["question_id"] for question in part.request["questions"]}
-    for question_id in asked ^ set(answers.answers):
-        fault = "is required" if question_id in asked else "was not asked"
-        field = f"response.answers.{question_id}"
-        raise RequestError("invalid_argument", f"{field}: {fault}", field=field)
-    return "resolved", msgspec.to_builtins(answers)
 
 
 def _already_resolved(part: InteractionPart) -> RequestError:
