@@ -4,6 +4,7 @@ A channel is synchronous: `publish` numbers a Mutation and hands it to every wat
 the same for all, and nobody's slowness is felt here. Each audience has its own `seq` line within one `epoch` (W5).
 """
 
+import inspect
 import logging
 from collections.abc import Callable, Iterator
 from typing import Literal, Protocol, TypeAlias
@@ -85,7 +86,7 @@ class Channel:
         self.epoch = epoch
         self._seq: dict[Audience, int] = {"visible": 0, "all": 0}
         self._watchers: dict[Audience, dict[Watcher, None]] = {"visible": {}, "all": {}}
-        self._callbacks: dict[int, tuple[Audience, Callable[[Mutation], None]]] = {}
+        self._callbacks: dict[int, tuple[Audience, Callable[[Mutation], object]]] = {}
         self._next_callback = 0
 
     def seq(self, audience: Audience) -> int:
@@ -106,7 +107,7 @@ class Channel:
         for watchers in self._watchers.values():
             watchers.pop(watcher, None)
 
-    def subscribe(self, callback: Callable[[Mutation], None], audience: Audience) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[Mutation], object], audience: Audience) -> Callable[[], None]:
         """Calls `callback` with every Mutation from now on; returns the idempotent unsubscribe (L1)."""
         key = self._next_callback
         self._next_callback += 1
@@ -147,9 +148,12 @@ class Channel:
         self._callbacks.clear()
         return forgotten
 
-    def _call(self, callback: Callable[[Mutation], None], mutation: Mutation) -> None:
+    def _call(self, callback: Callable[[Mutation], object], mutation: Mutation) -> None:
         try:
-            callback(mutation)
+            result = callback(mutation)
+            if inspect.iscoroutine(result):
+                result.close()
+                raise TypeError("the callback gave a coroutine: subscribe with an async function itself")
         except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
             _log.exception("a subscriber of session %(session_id)s failed", {"session_id": self.session_id})
 

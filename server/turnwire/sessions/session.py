@@ -10,7 +10,8 @@ How Turns go on is `loop`; who opens and closes Sessions is `registry`.
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, TypeGuard, TypeVar
 
 import trio
 from msgspec import structs
@@ -315,13 +316,14 @@ class Session:
     def subscribe(self, callback: Callback, *, include_internal: bool = False) -> Callable[[], None]:
         """Calls `callback` with every Mutation from now on, in order; returns the idempotent unsubscribe (L1).
 
-        An async callback is awaited in a task of its own, one Mutation after the other. What a callback raises is
+        An async callback is awaited in a task of its own, one Mutation after the other; it must be seen to be async
+        before it is called. What a callback raises is
         logged and reaches no one else. An async callback that falls more than `limits.callback_backlog`
         Mutations behind is dropped, and that is logged as an error.
         """
         audience: Audience = "all" if include_internal else "visible"
-        if not inspect.iscoroutinefunction(callback):
-            return self.channel.subscribe(cast(Callable[[Mutation], None], callback), audience)
+        if not _is_async(callback):
+            return self.channel.subscribe(callback, audience)
         send, receive = trio.open_memory_channel[Mutation](self.env.limits.callback_backlog)
 
         def enqueue(mutation: Mutation) -> None:
@@ -355,3 +357,11 @@ class Session:
 
         self.nursery.start_soon(call_each)
         return unsubscribe
+
+
+def _is_async(callback: Callback) -> TypeGuard[Callable[[Mutation], Awaitable[None]]]:
+    """Whether this is an async function or method, a callable object with an async `__call__`, or a partial of one."""
+    function: Any = callback
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
