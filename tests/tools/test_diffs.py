@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -18,11 +19,15 @@ from turnwire.tools.plain import json_size
 Step = tuple[str, str | None, str | None]
 
 
-def summary(*steps: Step) -> FileDiffSummary:
+def changed(*steps: Step) -> FileChanges:
     changes = FileChanges()
     for step in steps:
         changes.changed(*step)
-    found = changes.summary()
+    return changes
+
+
+def summary(*steps: Step) -> FileDiffSummary:
+    found = changed(*steps).summary()
     assert found is not None
     return found
 
@@ -147,3 +152,31 @@ def test_Z4_megabytes_cost_bounded_work() -> None:
         assert len(after) - len(before) == found.additions - found.deletions
         assert json_size(found.files[0].patch if found.files[0].patch is not UNSET else "") <= PATCH_BYTES
     assert counts(summary(("f", "".join(numbered), "".join(edited)))) == [("f", "modified", 1, 1)]
+
+
+async def test_L5_a_large_summary_leaves_the_thread_to_others() -> None:
+    lines = [str(number) for number in range(1_600)]
+    random.Random(1).shuffle(lines)
+    changes = changed(("a", "\n".join(lines[:800]), "\n".join(lines[800:])))
+    turns_of_others = 0
+
+    async def others() -> None:
+        nonlocal turns_of_others
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns_of_others += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        await trio.lowlevel.checkpoint()
+        before = turns_of_others
+        assert await changes.summarise() == changes.summary()
+        assert turns_of_others - before > 20
+        nursery.cancel_scope.cancel()
+
+
+def test_L5_a_small_summary_is_made_at_once() -> None:
+    changes = changed(("a", "one\n", "two\n"))
+    with pytest.raises(StopIteration) as made:
+        changes.summarise().send(None)
+    assert made.value.value == changes.summary()

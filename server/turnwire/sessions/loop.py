@@ -17,6 +17,7 @@ from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, re
 from turnwire.sessions.tool_calls import ToolCalls
 from turnwire.sessions.turns import Turn, TurnResult, error_part
 from turnwire.store.base import Operation, SaveMessage, SaveTurn, StoreUnavailable, TurnRecord
+from turnwire.tools.base import FileDiffSummary
 from turnwire_protocol import frames
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.messages import AgentMessage, UserMessage
@@ -213,13 +214,14 @@ class TurnLoop:
         if active is None and not cancelled:
             return frames.StopResult(stopped=False, cancelled_prompts=0, reason="idle")
         operations: list[Operation] = [self._finish_operation(turn, "stopped", reason) for turn in cancelled]
-        closed = None
+        closed, changes = None, None
         if active is not None:
+            changes = await active.changes.summarise()
             closed = self._closed_message(active, reason)
             operations = [SaveMessage(closed), self._finish_operation(active, "stopped", reason), *operations]
         await self._session.commit(operations)
         if active is not None:
-            self._finished(active, closed, "stopped", reason)
+            self._finished(active, closed, changes, "stopped", reason)
         for turn in cancelled:
             self.queue.remove(turn)
             self._announce(turn, "stopped", reason)
@@ -240,6 +242,7 @@ class TurnLoop:
         turn.closing = (status, error)
         if turn.call is not None:
             turn.call.scope.cancel()
+        changes = await turn.changes.summarise()
         operations: list[Operation] = [self._finish_operation(turn, status, error)]
         closed = None
         if self._session.projection is not None or error is not None:
@@ -254,14 +257,21 @@ class TurnLoop:
             )
             self._session.post_later(partial(self._close_again, turn))
             return
-        self._finished(turn, closed, status, error)
+        self._finished(turn, closed, changes, status, error)
         await self._start_next()
 
     async def _close_again(self, turn: Turn) -> None:
         if self.active is turn and turn.closing is not None:
             await self.close_turn(turn, *turn.closing)
 
-    def _finished(self, turn: Turn, closed: AgentMessage | None, status: TurnStatus, error: TurnError | None) -> None:
+    def _finished(
+        self,
+        turn: Turn,
+        closed: AgentMessage | None,
+        changes: FileDiffSummary | None,
+        status: TurnStatus,
+        error: TurnError | None,
+    ) -> None:
         """The Turn's end is stored: memory follows, then everyone hears of it. No await in here (K2)."""
         if turn.call is not None:
             turn.call.scope.cancel()
@@ -270,7 +280,8 @@ class TurnLoop:
         self._session.projection = None
         if closed is not None:
             self._session.publish_message(closed)
-        self._publish_changes(turn)
+        if changes is not None:
+            self._publish_changes(turn, changes)
         self._announce(turn, status, error)
         if status == "completed":
             self._session.titles.exchanged()
@@ -289,19 +300,17 @@ class TurnLoop:
             )
         )
 
-    def _publish_changes(self, turn: Turn) -> None:
-        """What the Turn's tools have done to files, if anything (L5)."""
-        summary = turn.changes.summary()
-        if summary is not None:
-            self._session.publish(
-                FileDiff(
-                    **self._session.envelope(),
-                    turn_id=turn.turn_id,
-                    files=summary.files,
-                    additions=summary.additions,
-                    deletions=summary.deletions,
-                )
+    def _publish_changes(self, turn: Turn, changes: FileDiffSummary) -> None:
+        """What the Turn's tools have done to files (L5)."""
+        self._session.publish(
+            FileDiff(
+                **self._session.envelope(),
+                turn_id=turn.turn_id,
+                files=changes.files,
+                additions=changes.additions,
+                deletions=changes.deletions,
             )
+        )
 
     def interrupted(self) -> None:
         """The Session's task has failed, and recovery has ended its Turns in the store: those who wait hear of it."""

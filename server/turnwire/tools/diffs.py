@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import trio
 from msgspec import UNSET
 
 from turnwire.models.base import clean_text
@@ -20,6 +21,10 @@ PATH_BYTES: Final = 64 * 1024
 
 CONTEXT_LINES: Final = 3
 """How many equal lines a patch shows around a change."""
+
+QUICK_CHARACTERS: Final = 64 * 1024
+QUICK_LINES: Final = 100
+"""Changes within both are compared in a few milliseconds."""
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
 
@@ -40,13 +45,21 @@ class FileChanges:
             first, _ = self._files.get(path, (before, None))
             self._files[path] = (first, after)
 
+    async def summarise(self) -> FileDiffSummary | None:
+        """The `summary`, made in a thread where that may take longer than everyone else should wait."""
+        return self.summary() if self._is_quick() else await trio.to_thread.run_sync(self.summary)
+
+    def _is_quick(self) -> bool:
+        with self._lock:
+            texts = [text for pair in self._files.values() for text in pair if text]
+        return sum(map(len, texts)) <= QUICK_CHARACTERS and sum(map(_count_lines, texts)) <= QUICK_LINES
+
     def summary(self) -> FileDiffSummary | None:
         """All net changes so far, in the order of the paths' first changes; None when nothing has changed in the end.
 
         Work is bounded, so of very large changes the counts may be higher than those of the shortest diff: where
         comparing ends, all lines count as replaced. Patches are given while they fit into PATCH_BYTES of JSON together;
-        a file whose patch does not fit has none. Takes up to about a second for changes of many megabytes: give it a
-        thread then.
+        a file whose patch does not fit has none. Takes up to about a second.
         """
         with self._lock:
             net = {path: texts for path, texts in self._files.items() if texts[0] != texts[1]}
