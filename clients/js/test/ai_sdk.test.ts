@@ -299,6 +299,21 @@ describe("ends", () => {
     expect(chat.lastMessage?.parts.at(-1)).toMatchObject({ type: "data-error", data: { code: "provider" } });
   });
 
+  test("M7 an answer at the model's limit is no failed Turn, also where its finish was missed", async () => {
+    const { wire, fake, chat } = await setup();
+    void chat.sendMessage({ text: "go" });
+    await wire.clock.advance(50);
+    const { message_id, parts } = fake.open();
+    fake.append(message_id, parts[0]!.part_id, "so far");
+    await wire.clock.advance(50);
+    wire.socket.drop(1006);
+    fake.close([{ type: "error", scope: "turn", code: "length", message: "the limit", recoverable: true }]);
+    fake.finish();
+    await wire.clock.advance(30_000);
+    expect(chat.status).toBe("ready");
+    expect(textOf(chat)).toBe("so far");
+  });
+
   test("T3 stop of the chat stops the Turn, and keeps what was said", async () => {
     const { wire, fake, chat } = await setup();
     void chat.sendMessage({ text: "go" });

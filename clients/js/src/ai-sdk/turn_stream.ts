@@ -3,7 +3,7 @@
 import type { UIMessage, UIMessageChunk } from "ai";
 import type { Client } from "../client.ts";
 import type { SessionHandle, SessionState } from "../session.ts";
-import type { ErrorPart, Message, Mutation, TurnFinish } from "../types.ts";
+import type { ErrorPart, Message, Mutation, Part, TurnFinish } from "../types.ts";
 import { ChunkFeed } from "./chunks.ts";
 import { approvalsOf } from "./ui_messages.ts";
 
