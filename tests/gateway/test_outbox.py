@@ -240,6 +240,9 @@ def test_W6_an_overflow_costs_those_who_have_most_waiting(steps: list[tuple[str,
             waiting[session].append(len(packed("mutation", session, run.number, size)))
         weights = {name: sum(sizes) for name, sizes in waiting.items()}
         assert bool(new) == (sum(weights.values()) > LIMITS.outbox_bytes and sum(map(len, waiting.values())) > 1)
+        if new:
+            spared = sum(weights[name] for name in set("abc") - new)
+            assert spared + min(weights[name] for name in new) > LIMITS.outbox_bytes, "no more than had to be"
         for name in new:
             assert all(weights[name] >= weights[other] for other in set("abc") - new)
             waiting[name].clear()
