@@ -37,6 +37,8 @@ class Course:
     faults: StoreFaults
     model: Model
     users: Users
+    rest: Rest
+    """What is left in the end; not there when the run broke off before."""
 
     def __init__(self, name: str, store: Store, nursery: trio.Nursery) -> None:
         self.journal = Journal(name)
@@ -69,7 +71,8 @@ class Course:
             auditor = self.world.new_tab(internal=True)
             await self._come_to_rest(auditor)
             await self._last_prompt(auditor)
-            await Rest(self.world, self.users, self.model.calls).check(self._store)
+            self.rest = Rest(self.world, self.users, self.model.calls)
+            await self.rest.check(self._store)
             await self._forget(auditor)
         except Exception as error:  # noqa: BLE001 - whatever it is, the trace is wanted with it
             self.journal.require(False, "W9", f"{error!r}")

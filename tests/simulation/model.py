@@ -148,6 +148,11 @@ def random_plan(random: Random) -> Plan:
     return [(random.choice(pace), happening) for happening in happenings]
 
 
+def background_plan(random: Random) -> Plan:
+    """A title or a summary, which as often as not is refused for good."""
+    return random_plan(random) if random.random() < 0.6 else [(0.1, ModelError("invalid_request", "simulated"))]
+
+
 def malformed(random: Random, events: list[Happening]) -> list[Happening]:
     """The Step with a fault in its grammar."""
     fault = random.randrange(6)

@@ -21,22 +21,22 @@ class Rest:
         self._users = users
         self._calls = calls
         self._require = world.journal.require
-        self._messages: list[Map] = []
-        self._turns: dict[str, TurnRecord] = {}
+        self.messages: list[Map] = []
+        self.turns: dict[str, TurnRecord] = {}
 
     async def check(self, store: Store) -> None:
         """Reads all of the Session from `store` and checks it."""
-        self._messages = await _all_messages(store)
-        for turn_id in {message["turn_id"] for message in self._messages if "turn_id" in message}:
+        self.messages = await _all_messages(store)
+        for turn_id in {message["turn_id"] for message in self.messages if "turn_id" in message}:
             record = await store.turn(turn_id)
             self._require(record is not None, "T1", f"{turn_id} is not stored")
             if record is not None:
-                self._turns[turn_id] = record
+                self.turns[turn_id] = record
         kept, shown = await store.session(SESSION), await self._world.registry.get(SESSION)
         expected = session_frame(kept, executing=False)
         self._require(shown == expected, "T2", f"the Session is shown as {shown}, stored is {expected}")
         self._check_history()
-        for turn in self._turns.values():
+        for turn in self.turns.values():
             self._check_turn(turn)
         self._check_prompts()
         self._check_answers()
@@ -50,7 +50,7 @@ class Rest:
     # -------------------------------------------------------------------------------------------------------- history
 
     def _check_history(self) -> None:
-        require, messages = self._require, self._messages
+        require, messages = self._require, self.messages
         sequences = [message["sequence"] for message in messages]
         require(sequences == list(range(1, len(messages) + 1)), "M5", f"the sequences are {sequences}")
         times = [message["created_at"] for message in messages]
@@ -73,7 +73,7 @@ class Rest:
         require(turn.status in FINAL_STATUS, "T1", f"{turn.turn_id} is {turn.status} at rest")
         codes = [
             part["code"]
-            for message in self._messages
+            for message in self.messages
             if message.get("turn_id") == turn.turn_id
             for part in message["parts"]
             if part["type"] == "error"
@@ -94,7 +94,7 @@ class Rest:
     def _check_prompts(self) -> None:
         require = self._require
         stored: dict[str, list[Map]] = {}
-        for message in self._messages:
+        for message in self.messages:
             if message["role"] == "user":
                 stored.setdefault(message["parts"][0]["text"], []).append(message)
         for asked in self._users.asked:
@@ -106,7 +106,7 @@ class Rest:
                 require(places == promised, "S9", f"{asked.request_id} was promised {promised}, stored is {places}")
         require(not stored, "S9", f"stored, but never asked: {list(stored)}")
         for result in self._users.results:
-            record = self._turns.get(result.turn_id)
+            record = self.turns.get(result.turn_id)
             told = (result.status, result.error and result.error.code)
             same = record is not None and told == (record.status, record.error and record.error.code)
             require(same, "T2", f"{result} was told of {record}")
@@ -115,7 +115,7 @@ class Rest:
         """The first answer counts, for good (P7)."""
         parts = {
             part["interaction_id"]: part
-            for message in self._messages
+            for message in self.messages
             for part in message["parts"]
             if part["type"] == "interaction"
         }
@@ -130,7 +130,7 @@ class Rest:
 
     def _check_calls(self) -> None:
         """What the model was asked is what history said, and what it said is what history says (C3, S2, S8)."""
-        prompts = {m["parts"][0]["text"]: m for m in self._messages if m["role"] == "user"}
+        prompts = {m["parts"][0]["text"]: m for m in self.messages if m["role"] == "user"}
         previous: Call | None = None
         own = {message["turn_id"]: text for text, message in reversed(prompts.items())}
         for call in self._calls:
@@ -139,7 +139,7 @@ class Rest:
             self._require(len(read) == len(set(read)) > 0, "C3", f"the model read the prompts {read}")
             self._require(asked[-1]["turn_id"] == call.turn_id, "C3", f"{call.turn_id} read {read}")
             self._require(call.pairs_calls_with_results, "C3", f"a tool call has no result in {call.messages}")
-            turns = [self._turns[message["turn_id"]] for message in asked]
+            turns = [self.turns[message["turn_id"]] for message in asked]
             waiting = [turn.turn_id for turn in turns if (turn.started_at or turn.finished_at or 0) > _ms(call.at)]
             self._require(not waiting, "C3", f"the model read prompts that were waiting: {waiting}")
             call.user_texts = [message["parts"][0]["text"] for message in asked if message["turn_id"] == call.turn_id]
@@ -164,9 +164,9 @@ class Rest:
     def _check_text(self, call: Call) -> None:
         """A whole Step's text is stored as the model said it."""
         last = [other for other in self._calls if other.key == call.key][-1]
-        if call is not last or not call.complete or self._turns[call.turn_id].status != "completed":
+        if call is not last or not call.complete or self.turns[call.turn_id].status != "completed":
             return
-        parts = [part for message in self._messages for part in message["parts"] if part.get("step_id") == call.key]
+        parts = [part for message in self.messages for part in message["parts"] if part.get("step_id") == call.key]
         texts = [part["text"] for part in parts if part["type"] in ("text", "reasoning")]
         said = list(call.said.values())
         if said or texts != [""]:  # the emptied stand-in of a failed attempt may stay where the next one says nothing
@@ -174,7 +174,7 @@ class Rest:
 
     def _check_order(self) -> None:
         """Prompts are answered in the order in which they were stored (T1)."""
-        first = {m["turn_id"]: m["sequence"] for m in reversed(self._messages) if m["role"] == "user"}
+        first = {m["turn_id"]: m["sequence"] for m in reversed(self.messages) if m["role"] == "user"}
         for tab in self._world.tabs:
             order = [first.get(turn_id, 0) for turn_id in tab.started]
             self._require(order == sorted(order), "T1", f"{tab.name} saw Turns start in the order {order}")
@@ -187,12 +187,12 @@ class Rest:
         if not tab.live:
             return
         view = tab.view
-        messages = [m for m in self._messages if tab.internal or m["visibility"] == "visible"]
+        messages = [m for m in self.messages if tab.internal or m["visibility"] == "visible"]
         shown = view.messages
         place = shown[0]["sequence"] if shown else 1
         expected = [message for message in messages if message["sequence"] >= place]
         self._require(shown == expected, "W4", f"{tab.name} shows {shown}, stored is {expected}")
-        self._require(view.total == len(self._messages), "M3", f"{tab.name} has the total {view.total}")
+        self._require(view.total == len(self.messages), "M3", f"{tab.name} has the total {view.total}")
         at_rest = (view.turn, view.queue, view.interactions)
         self._require(at_rest == (None, [], []), "K1", f"{tab.name} shows {at_rest} at rest")
         self._require(not tab.unfinished, "T1", f"{tab.name} never saw the finish of {tab.unfinished}")

@@ -7,7 +7,7 @@ import trio
 from simulation.course import Course, OpenStore, run_course
 from simulation.faulty_store import SimulatedBug, StoreFaults, unavailable
 from simulation.journal import Journal
-from simulation.model import Model, random_plan
+from simulation.model import Model, background_plan, random_plan
 from simulation.users import Users
 from simulation.world import MakeRegistry, World
 from turnwire.context.composer import WINDOW_TOKENS
@@ -25,7 +25,7 @@ DRAIN_SECONDS = 60.0
 """A drain takes no longer, whatever model, tools and store do."""
 
 WEIGHTS = {
-    "prompt": 34,
+    "prompt": 46,
     "prompt_in_process": 2,
     "resend": 6,
     "stop": 13,
@@ -78,12 +78,15 @@ class Simulation(Course):
         super().__init__(f"TURNWIRE_SEED={seed}", store, nursery)
         self._random = Random(f"{seed}/fate")
         self.faults = RandomFaults(Random(f"{seed}/store"))
-        small = self._random.random() < 0.3
+        small = self._random.random() < 0.4
         self._world = self.make_world(
             make_registry, window_tokens=SMALL_WINDOW if small else WINDOW_TOKENS, titles=self._random.random() < 0.5
         )
         chance = Random(f"{seed}/model")
-        self.model = Model(lambda kind: random_plan(chance), lambda: self._world.committed.running)
+        self.model = Model(
+            lambda kind: random_plan(chance) if kind == "turn" else background_plan(chance),
+            lambda: self._world.committed.running,
+        )
         self._world.provider = self.model
         self.users = Users(self._world, Random(f"{seed}/users"))
 
@@ -95,7 +98,7 @@ class Simulation(Course):
         if self._random.random() < 0.6:
             await self.world.join(self.world.new_tab(internal=self._random.random() < 0.5))
         self.users.prompt()
-        for _ in range(self._random.randint(5, 16)):
+        for _ in range(self._random.randint(6, 18)):
             await self._happen()
             await trio.sleep(self._random.choice(GAPS))
 
@@ -160,8 +163,13 @@ class Simulation(Course):
                 await self.world.restart_if_dead(self.nursery)
 
 
-def run_seed(seed: int, *, make_registry: MakeRegistry = Registry, open_store: OpenStore = open_memory) -> Journal:
+def play_seed(seed: int, *, make_registry: MakeRegistry = Registry, open_store: OpenStore = open_memory) -> Course:
     """The run that this seed decides."""
     return run_course(
         lambda store, nursery: Simulation(seed, store, nursery, make_registry), seed=seed, open_store=open_store
-    ).journal
+    )
+
+
+def run_seed(seed: int, *, make_registry: MakeRegistry = Registry, open_store: OpenStore = open_memory) -> Journal:
+    """What happened in the run that this seed decides."""
+    return play_seed(seed, make_registry=make_registry, open_store=open_store).journal

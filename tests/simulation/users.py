@@ -85,12 +85,13 @@ class Users:
         number = len(self.asked) + 1
         asked = self.will_ask(f"r{number}", f"prompt {number}")
         options: dict[str, Any] = {}
-        choice, running = self._random.random(), self._world.committed.running
+        committed, choice = self._world.committed, self._random.random()
+        running = committed.running
         if choice < 0.1:
             options["if_idle"] = True
-        elif choice < 0.4 and running:
+        elif choice < 0.4 and running and (choice < 0.13 or running not in committed.ended):
             options["expected_turn_id"] = running
-        elif choice < 0.45:
+        elif choice > 0.97:
             options["expected_turn_id"] = "turn-unknown"
         self.start(f"prompt {asked.request_id} {options}", lambda: self._prompt(asked, options), patience=patience)
 
