@@ -28,10 +28,11 @@ class Chosen(StoreFaults):
         self.numbers: set[int] = set()
         self.down = False
         self.bug: int | None = None
+        self.bugs_in_a_row = 1
         self.pause_seconds = 0.0
 
     def before(self, number: int) -> None:
-        if number == self.bug:
+        if self.bug is not None and self.bug <= number < self.bug + self.bugs_in_a_row:
             raise SimulatedBug
         if self.down or number in self.numbers:
             raise unavailable()
@@ -261,3 +262,19 @@ async def test_S7_a_session_that_waits_for_its_recovery_is_not_evicted(
         w.faults.down = False
         await trio.sleep(5)
         assert (await w.prompt("r3")).outcome == "started"
+
+
+async def test_S7_a_recovery_that_fails_is_tried_again_and_ends_no_other_session(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with bad_world(world, memory_store, text_answer("hello"), text_answer("again")) as w:
+        w.meet_a_bug_after(3)  # the prompt's read and commit, the model's read
+        w.faults.bugs_in_a_row = 3
+        turn = await w.prompt("r1")
+        await trio.sleep(10)
+        record = await memory_store.turn(turn.turn_id)
+        assert record is not None
+        assert record.error is not None
+        assert (record.status, record.error.code) == ("failed", "runtime_interrupted")
+        assert w.watcher.restarts == 1
+        assert (await w.prompt("r2")).outcome == "started"

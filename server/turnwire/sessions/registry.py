@@ -169,6 +169,8 @@ class Registry:
                     "session %(session_id)s cannot be recovered yet: %(error)s",
                     {"session_id": session.session_id, "error": error},
                 )
+            except Exception:  # noqa: BLE001 - one Session that cannot be recovered must not end the others
+                _log.exception("session %(session_id)s cannot be recovered", {"session_id": session.session_id})
             await trio.sleep(self._env.limits.store_retry_seconds)
         del self._live[session.session_id], self._scopes[session.session_id]
         session.loop.interrupted()
