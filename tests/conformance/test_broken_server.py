@@ -3,9 +3,11 @@
 A failure blames the standing rule that a frame broke, else the first rule of its timeline.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from trio.testing import MockClock
 
@@ -16,6 +18,7 @@ from turnwire.conformance.server_suite import ServerUnderTest, play_all
 from turnwire.conformance.verdict import Verdict
 from turnwire_protocol.timelines import ServerTimelines
 
+SPEC = Path(__file__).parents[2] / "protocol" / "SPEC.md"
 ALL = list(timeline_files(pack_folder()))
 FILES = chosen_timelines(ALL, ServerTimelines, None)
 REST = [(name, file) for name, file in FILES if name != "server/load"]
@@ -72,6 +75,13 @@ def test_every_fault_has_its_row() -> None:
 
 async def test_without_a_fault_nothing_is_blamed(autojump_clock: MockClock, tmp_path: Path) -> None:
     assert await failures(Liar, REST, tmp_path) == []
+
+
+async def test_the_example_in_the_specification_passes(autojump_clock: MockClock, tmp_path: Path) -> None:
+    (example,) = re.findall(r"^```timeline\n(.*?)^```$", SPEC.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    content = f'{{"under_test":"server","timelines":[{example}]}}'
+    file = msgspec.json.decode(content, type=ServerTimelines)
+    assert await failures(Liar, [("SPEC.md", file)], tmp_path) == []
 
 
 @pytest.mark.slow

@@ -3,11 +3,14 @@
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from turnwire.conformance import patterns
 from turnwire.conformance.pack import pack_folder, read_timelines, timeline_files
+from turnwire_protocol import timelines
 from turnwire_protocol.timelines import ServerTimelines, timelines_schema
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +70,24 @@ def test_timelines_that_control_the_server_say_so() -> None:
             for timeline in file.timelines:
                 steps = {type(step).__name__ for step in timeline.steps}
                 assert bool(steps & {"Kill", "Terminate", "Exited", "Start"}) == ("control" in timeline.needs)
+
+
+def test_the_example_in_the_specification_is_one() -> None:
+    (example,) = re.findall(r"^```timeline\n(.*?)^```$", SPEC, re.MULTILINE | re.DOTALL)
+    content = {"under_test": "server", "timelines": [json.loads(example)]}
+    Draft202012Validator(timelines_schema()).validate(content)
+
+
+def test_the_specification_names_every_step_and_operator() -> None:
+    section = SPEC[SPEC.index("# Conformance") : SPEC.index("# Cases")]
+    named = set(re.findall(r"`([a-z_]+)`", section))
+    tags = {
+        str(struct.__struct_config__.tag)
+        for union in (timelines.ServerStep, timelines.ClientStep)
+        for struct in get_args(union)
+    }
+    assert tags - named == set()
+    assert {name for name in patterns.OPERATORS if name not in section} == set()
 
 
 def test_a_file_with_an_unknown_step_is_refused_by_name(tmp_path: Path) -> None:

@@ -209,6 +209,10 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any, Variables, str], None]]] = {
 }
 
 
+OPERATORS: Final = frozenset({*_OPERATORS, *_BUILDERS})
+"""All operators of patterns and templates."""
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 160 else f"{text[:160]}…"
