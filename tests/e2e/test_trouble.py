@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from faults import faulty_process, readiness, until_ready
-from harness import PATIENCE_SECONDS, Refused, server_process, texts, wire_client
+from harness import PATIENCE_SECONDS, Refused, ServerProcess, server_process, texts, wire_client
 
 WORDS = 400
 SESSIONS = 100
@@ -123,3 +123,24 @@ async def test_D1_D3_a_hundred_sessions_stream_beside_a_reader_without_a_busy_da
         assert "locked" not in log
         assert "Traceback" not in log
     assert largest < LOG_BYTES
+
+
+async def test_W10_the_longest_page_of_a_list_fits_into_a_frame(server: ServerProcess) -> None:
+    longest = "x" * (16 * 1024 - len('{"m":""}'))
+    widest = "\x01" * 200  # six bytes of JSON for each character
+    async with wire_client(server.url) as client:
+        with pytest.raises(Refused) as refused:
+            await client.request("session.create", metadata={"m": longest + "x"})
+        assert (refused.value.code, refused.value.frame["field"]) == ("invalid_argument", "metadata")
+        for number in range(200):
+            session_id = f"{number:0128}"
+            await client.request(
+                "session.create",
+                session_id=session_id,
+                title=widest,
+                config={"model": widest},
+                metadata={"m": longest},
+            )
+            await client.request("prompt", session_id=session_id, client_request_id="r", text=widest)
+        page = await client.request("session.list", limit=200)
+        assert len(page["items"]) == 200

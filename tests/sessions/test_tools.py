@@ -11,7 +11,7 @@ from sessions_world import MakeWorld, Map, ViewWatcher, World, text_answer, tool
 from turnwire.models.base import ModelError
 from turnwire.sessions.environment import SessionLimits
 from turnwire.store.memory import MemoryStore
-from turnwire.tools.base import Question, Tool, ToolContext, ToolFailure, ToolInputError
+from turnwire.tools.base import OUTPUT_BYTES, Question, Tool, ToolContext, ToolFailure, ToolInputError
 from turnwire.tools.registry import ToolRegistry
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import ConfigChange
@@ -87,6 +87,10 @@ def parts(message: Map, kind: str) -> list[Map]:
 
 async def prompt(w: World, text: str = "x", request_id: str = "r1", **options: Any) -> Any:
     return await w.registry.prompt("s1", parts=(TextInput(text),), client_request_id=request_id, **options)
+
+
+def json_text(**fields: Any) -> str:
+    return msgspec.json.encode(fields).decode()
 
 
 async def until_idle(w: World, watcher: ViewWatcher) -> None:
@@ -372,6 +376,49 @@ async def test_P7_questions_are_answered_and_the_answers_are_the_tools_output(
         (tool,) = parts((await w.stored())[1], "tool")
         assert (tool["state"], tool["output"]) == ("completed", {"color": "r"})
         assert watcher.view.messages == await w.stored()
+
+
+async def test_W10_the_results_of_one_step_leave_the_message_small_enough_for_a_frame(
+    autojump_clock: object, world: MakeWorld, box: Toolbox
+) -> None:
+    calls = tool_calls(*[("echo", json_text(x="y" * 10_000))] * 5)
+    limits = SessionLimits(held_message_bytes=85_000)
+    async with world(calls, text_answer("ok"), tools=box.registry, limits=limits) as w:
+        await w.session()
+        watcher = await w.watch()
+        await prompt(w)
+        await until_idle(w, watcher)
+        agent = (await w.stored())[1]
+        assert sorted(tool["state"] for tool in parts(agent, "tool")) == ["completed"] * 3 + ["failed"] * 2
+        errors = [tool["error"] for tool in parts(agent, "tool") if tool["state"] == "failed"]
+        assert all("too large together" in error for error in errors)
+        assert len(msgspec.json.encode(agent)) < 85_000 + 1_000
+        assert watcher.view.messages == await w.stored()
+
+
+async def test_W10_an_answer_is_as_large_as_a_result_at_most_and_a_shorter_one_still_counts(
+    autojump_clock: object, world: MakeWorld, box: Toolbox
+) -> None:
+    ask = ("ask_user", json_text(questions=[{"question_id": "q", "question": "What?"}]))
+    limits = SessionLimits(held_message_bytes=600_000)
+    async with world(tool_calls(ask, ask), text_answer("ok"), tools=box.registry, limits=limits) as w:
+        await w.session()
+        watcher = await w.watch()
+        await prompt(w)
+        await watcher.until(lambda: len(watcher.view.interactions) == 2)
+
+        async def answer(card: Map, size: int) -> None:
+            response = {"answers": {"q": "x" * size}}
+            await w.registry.respond("s1", card["interaction_id"], revision=card["revision"], response=response)
+
+        first, second = watcher.view.interactions
+        for card, too_large, fitting in ((first, OUTPUT_BYTES, 200_000), (second, 200_000, 1)):
+            with pytest.raises(RequestError) as refused:
+                await answer(card, too_large)
+            assert (refused.value.code, refused.value.field) == ("invalid_argument", "response.answers")
+            await answer(card, fitting)
+        await until_idle(w, watcher)
+        assert {tool["state"] for tool in parts((await w.stored())[1], "tool")} == {"completed"}
 
 
 async def test_Q5_stop_cancels_the_card_in_the_same_commit_in_every_tab(

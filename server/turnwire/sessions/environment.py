@@ -26,6 +26,11 @@ class SessionLimits(Struct, kw_only=True, frozen=True):
 
     message_bytes: int = 1024 * 1024
     """A User Message above it is refused; an Agent Message near it is closed and the next one opened (W10)."""
+    held_message_bytes: int = 3584 * 1024
+    """An Agent Message is not closed while a Tool of it is open. What results and answers would take it above this is
+    refused, so that it still fits into a frame (W10)."""
+    metadata_bytes: int = 16 * 1024
+    """The metadata of a Session, which is in every list and snapshot: the longest page of a list fits into a frame."""
     snapshot_part_bytes: int = 256 * 1024
     """How much Message JSON one `snapshot` frame holds; a larger Message has a frame of its own."""
     steps: int = 100

@@ -16,6 +16,8 @@ from turnwire.sessions.prompts import digest_of
 from turnwire.sessions.responses import checked
 from turnwire.sessions.turns import Turn
 from turnwire.store.base import RequestRecord, SaveRequest, StoreUnavailable
+from turnwire.tools.base import OUTPUT_BYTES
+from turnwire.tools.plain import json_size
 from turnwire_protocol import lifecycle
 from turnwire_protocol.codec import encode_json
 from turnwire_protocol.codes import RequestError
@@ -72,6 +74,8 @@ class Interactions:
         draft, part = self._resolved(part, status, answer, by)
         tool = draft.tool(part.tool_call_id)
         assert tool is not None, "an Interaction belongs to a Tool of its Message"
+        if part.interaction_type == "question":
+            self._check_size(draft, answer)
         result = InteractionAnswer(status=status, response=answer)
         also = [] if client_request_id is None else [self._remember(part, client_request_id, result)]
         tools = self._session.loop.tools
@@ -83,6 +87,14 @@ class Interactions:
         else:
             await tools.answer(turn, draft, tool, answer["answers"], *also)
         return result
+
+    def _check_size(self, draft: Projection, answer: Any) -> None:
+        """Refuses answers that a tool could not have for its result either (Z3): they become one."""
+        size = json_size(answer)
+        if size > OUTPUT_BYTES or draft.exceeds(self._env.limits.held_message_bytes - size):
+            raise RequestError(
+                "invalid_argument", "response.answers: too large to be kept; answer shorter", field="response.answers"
+            )
 
     async def expire(self, interaction_id: str) -> None:
         """Nobody answered in time; nothing happens when somebody did."""

@@ -67,6 +67,11 @@ class Projection:
             for part in self._parts
         )
 
+    def exceeds(self, size: int) -> bool:
+        """Whether the Message is longer than that as JSON. Only one that may be is encoded to find out."""
+        # A Part that moved on was counted in each of its states: `json_bytes` is never less than what there is.
+        return self.json_bytes > size and len(encode_json(self.message()).text) > size
+
     def has_step(self, step_id: str) -> bool:
         """Whether subscribers see anything of this Step."""
         return not self._stand_in and any(part.step_id == step_id for part in self._parts)

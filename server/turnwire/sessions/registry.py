@@ -197,17 +197,22 @@ class Registry:
         (S9).
 
         Raises RequestError `conflict` when the id is taken, the request id was used with another body, or the principal
-        owns `most` Sessions.
+        owns `most` Sessions; `invalid_argument` when the metadata is too long.
         """
         if session_id is None:
             session_id = self._new_session_id(principal, client_request_id)
+        stored_metadata = None if metadata is None else encode_json(metadata)
+        most_bytes = self._env.limits.metadata_bytes
+        if stored_metadata is not None and len(stored_metadata.text) > most_bytes:
+            sentence = f"metadata: it takes more than {most_bytes} bytes of JSON"
+            raise RequestError("invalid_argument", sentence, field="metadata")
         now = self._env.now()
         record = SessionRecord(
             session_id=session_id,
             owner=principal,
             title=title,
             config=_changed(messages.Config(), config),
-            metadata=None if metadata is None else encode_json(metadata),
+            metadata=stored_metadata,
             created_at=now,
             updated_at=now,
         )

@@ -6,7 +6,7 @@ only while its call is the Turn's own and still running, so that nothing a tool 
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from msgspec import UNSET, structs
@@ -24,6 +24,10 @@ from turnwire_protocol.parts import InteractionPart, ToolPart
 if TYPE_CHECKING:
     from turnwire.sessions.loop import TurnLoop
     from turnwire.sessions.session import Session
+
+_TOO_MUCH: Final = ToolResult(
+    failed=True, error="the results of this Step are too large together: ask for less at once"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -132,6 +136,9 @@ class ToolCalls:
             return
         draft = projection.draft()
         draft.replace(_finished(part, result))
+        if draft.exceeds(self._env.limits.held_message_bytes):
+            draft = projection.draft()
+            draft.replace(_finished(part, _TOO_MUCH))
         try:
             await self._session.checkpoint(draft)
         except StoreUnavailable as error:
