@@ -46,6 +46,21 @@ async def test_T1_a_prompt_in_mid_answer_waits_for_its_turn_or_joins_as_the_user
     await all_show_what_the_server_holds(server, session_id, tab)
 
 
+async def test_T3_a_prompt_that_stop_has_cancelled_is_shown_as_not_answered(
+    server: ServerProcess, chromium: Browser
+) -> None:
+    tab = await chromium.open("tab", f"http://{server.address}/")
+    await tab.say("/stream 5000 5")
+    await tab.until(".button.stop")
+    await tab.say("/echo never")
+    await tab.wait("document.body.textContent.includes('Waits for its turn')")
+    await tab.press("textarea", "Escape")
+    await tab.wait("document.querySelector('.button.stop') === null")
+    await tab.wait("document.querySelectorAll('.message.user .meta').length === 1")
+    assert await tab.text(".message.user .meta") == "Not answered"
+    await all_show_what_the_server_holds(server, await session_of(tab), tab)
+
+
 async def test_K6_an_error_offers_to_try_again_and_a_warning_counts_down(
     server: ServerProcess, chromium: Browser
 ) -> None:

@@ -47,9 +47,10 @@ function Counts({ additions, deletions }: { additions: number; deletions: number
 
 const CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "deleted", "@": "hunk" };
 
-/** A unified diff, a line at a time. */
+/** A unified diff, a line at a time, without its head: what file it is about stands above. */
 function Patch({ text }: { text: string }) {
-  const lines = text.replace(/\n$/, "").split("\n");
+  const hunks = text.slice(Math.max(0, text.search(/^@@/m)));
+  const lines = hunks.replace(/\n$/, "").split("\n");
   return (
     <pre class="patch" tabIndex={0} aria-label="Patch">
       {lines.map((line, index) => (

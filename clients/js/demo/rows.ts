@@ -24,16 +24,38 @@ export interface Group {
 
 export class RowReader {
   #rows = new Map<string, Row>();
+  #state: SessionState | undefined;
+  #groups: readonly Group[] = [];
 
   /**
-   * `seen` is the highest `sequence` that had been read when the Session was opened. Groups go by `sequence`, so that older Messages put in above change no group but their own.
+   * `seen` is the highest `sequence` that had been read when the Session was opened. Groups go by `sequence`, so
+   * that older Messages put in above change no group but their own.
    */
   read(state: SessionState, seen: number): readonly Group[] {
-    const queued = new Set(state.queue.map((item) => item.message_id));
+    const last = state.messages.at(-1);
+    if (last && this.#state && onlyLastChanged(this.#state, state)) this.#replaceLast(last);
+    else this.#groups = this.#readAll(state, seen);
+    this.#state = state;
+    return this.#groups;
+  }
+
+  /** What happens on every frame while text streams in, however long the conversation is. */
+  #replaceLast(message: Message): void {
+    const group = this.#groups.at(-1);
+    const row = group?.rows.at(-1);
+    if (!group || !row || row.message === message) return;
+    const next = { ...row, message };
+    this.#rows.set(message.message_id, next);
+    const rows = [...group.rows.slice(0, -1), next];
+    this.#groups = [...this.#groups.slice(0, -1), { key: group.key, rows }];
+  }
+
+  #readAll(state: SessionState, seen: number): readonly Group[] {
     const idle = state.turn === undefined && state.queue.length === 0;
     const rows = new Map<string, Row>();
     const groups: { key: number; rows: Row[] }[] = [];
     const { messages } = state;
+    const turns = turnsOf(state);
     const begun = new Set<string>();
     const ends = endsOf(state);
     messages.forEach((message, index) => {
@@ -41,7 +63,7 @@ export class RowReader {
       const before = messages[index - 1];
       const row = this.#row({
         message,
-        note: noteOf(message, begun, queued),
+        note: noteOf(message, begun, turns),
         changes: ends.get(message.message_id),
         unread: message.sequence > seen && before !== undefined && before.sequence <= seen,
         last: index === messages.length - 1 && idle,
@@ -63,6 +85,19 @@ export class RowReader {
   }
 }
 
+/** Whether all that may make another row different is the same, but for the newest Message itself. */
+function onlyLastChanged(before: SessionState, after: SessionState): boolean {
+  const { messages, turn, queue, file_diffs } = after;
+  if (before.turn !== turn || before.queue !== queue || before.file_diffs !== file_diffs) return false;
+  if (before.messages.length !== messages.length) return false;
+  const old = before.messages.at(-1);
+  const last = messages.at(-1);
+  if (old?.message_id !== last?.message_id || old?.turn_id !== last?.turn_id) return false;
+  return messages.every(
+    (message, index) => index === messages.length - 1 || message === before.messages[index],
+  );
+}
+
 const isSame = (a: Row, b: Row): boolean =>
   a.message === b.message &&
   a.note === b.note &&
@@ -73,16 +108,30 @@ const isSame = (a: Row, b: Row): boolean =>
 export const sameRows = (a: readonly Row[], b: readonly Row[]): boolean =>
   a.length === b.length && a.every((row, index) => row === b[index]);
 
-/** The Turn tells what became of a prompt: whether it waits, or joined one that had begun already (M6). */
+interface Turns {
+  /** Those whose turn has not come yet. */
+  readonly queued: ReadonlySet<string>;
+  /** Those that run, or have said something. */
+  readonly alive: ReadonlySet<string>;
+}
+
+function turnsOf({ queue, turn, messages }: SessionState): Turns {
+  const alive = new Set<string>();
+  if (turn) alive.add(turn.turn_id);
+  for (const { role, turn_id } of messages) if (role === "agent" && turn_id !== undefined) alive.add(turn_id);
+  return { queued: new Set(queue.map((item) => item.turn_id)), alive };
+}
+
+/** The Turn tells what became of a prompt: it waits, joined a Turn that had begun already (M6), or came to nothing. */
 function noteOf(
-  message: Message,
+  { role, turn_id }: Message,
   begun: ReadonlySet<string>,
-  queued: ReadonlySet<string>,
+  { queued, alive }: Turns,
 ): string | undefined {
-  if (message.role !== "user") return undefined;
-  if (queued.has(message.message_id)) return "Waits for its turn";
-  const joined = message.turn_id !== undefined && begun.has(message.turn_id);
-  return joined ? "Joined the running answer" : undefined;
+  if (role !== "user" || turn_id === undefined) return undefined;
+  if (queued.has(turn_id)) return "Waits for its turn";
+  if (!alive.has(turn_id)) return "Not answered";
+  return begun.has(turn_id) ? "Joined the running answer" : undefined;
 }
 
 /** The changes by the last Message of their Turn; prompts that wait may stand between its Messages. */

@@ -32,7 +32,8 @@ interface ToolCardProps {
 export const ToolCard = memo(({ part, interaction }: ToolCardProps) => {
   const { state } = part;
   const name = part.title ?? part.tool_name;
-  const icon = ICONS[state];
+  const asks = state === "waiting-user" && interaction?.interaction_type === "question";
+  const icon = asks ? "question" : ICONS[state];
   const words = state === "waiting-user" ? waitingFor(interaction) : (WORDS[state] ?? state);
   return (
     <div

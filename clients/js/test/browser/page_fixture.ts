@@ -1,6 +1,6 @@
 /** What browser tests of the page share: one Chromium, a fresh page with FakeServer behind it, and an agent that answers. */
 
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, type CDPSession, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { FakeSession } from "../support/fake_session.ts";
 import { type PageServer, servePage } from "./page_server.ts";
@@ -80,8 +80,19 @@ export function answer(session: FakeSession): { append: (text: string) => void; 
   };
 }
 
+const metering = new WeakMap<Page, { cdp: CDPSession; cpu: number }>();
+
+/** Seconds of processor time that the page's main thread has had, which a busy machine does not change much. */
+async function cpuOf(cdp: CDPSession): Promise<number> {
+  const { metrics } = await cdp.send("Performance.getMetrics");
+  return metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0;
+}
+
 /** Counts, in the page, long tasks and frames from now on. */
 export async function startCounting(page: Page): Promise<void> {
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
+  metering.set(page, { cdp, cpu: await cpuOf(cdp) });
   await page.evaluate(() => {
     const counted = { tasks: [] as number[], gaps: [] as number[] };
     new PerformanceObserver((list) => {
@@ -101,21 +112,28 @@ export async function startCounting(page: Page): Promise<void> {
 export interface Counted {
   readonly tasks: readonly number[];
   readonly gaps: readonly number[];
+  /** Seconds of the main thread. */
+  readonly cpu: number;
 }
 
 /** What was counted since the start, or since the last call. */
 export async function takeCounts(page: Page): Promise<Counted> {
-  return (await page.evaluate(
+  const taken = (await page.evaluate(
     "(() => { const { tasks, gaps } = counted; counted.tasks = []; counted.gaps = []; return { tasks, gaps }; })()",
-  )) as Counted;
+  )) as Omit<Counted, "cpu">;
+  const meter = metering.get(page);
+  if (!meter) throw new Error("startCounting comes first");
+  const before = meter.cpu;
+  meter.cpu = await cpuOf(meter.cdp);
+  return { ...taken, cpu: meter.cpu - before };
 }
 
-export function report(what: string, { tasks, gaps }: Counted): void {
+export function report(what: string, { tasks, gaps, cpu }: Counted): void {
   const total = gaps.reduce((sum, gap) => sum + gap, 0);
   const worst = Math.max(0, ...tasks);
   const slow = gaps.filter((gap) => gap > 50).length;
   console.log(
     `${what}: ${tasks.length} long tasks, the longest ${worst.toFixed(0)} ms; ${gaps.length} frames in ` +
-      `${(total / 1000).toFixed(1)} s, ${slow} of them later than 50 ms`,
+      `${(total / 1000).toFixed(1)} s, ${slow} of them later than 50 ms; ${cpu.toFixed(1)} s of processor time`,
   );
 }
