@@ -46,6 +46,7 @@ run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MOD
 
 test: install browser local-model js  ## Set up and run all tests
 	$(BIN)/python -m pytest
+	@if command -v chromium >/dev/null; then cd clients/js && CHROMIUM=$$(command -v chromium) npm run --silent test:browser; fi
 
 autobahn: install  ## Run all Autobahn cases against the WebSocket layer (a fast subset is in `make test`)
 	$(BIN)/python -m pytest tests/autobahn/all_cases.py

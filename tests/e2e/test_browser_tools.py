@@ -203,12 +203,13 @@ async def test_P5_a_tool_card_moves_through_its_states_with_its_input_as_it_stre
     states = await tab.evaluate("states")
     assert states[0] == "input-streaming"
     assert "completed" in states
+    assert await tab.evaluate("longestTail") > 0, "the input was not shown while it came"
     assert await tab.count('[data-tool-state="completed"]') == 3
     assert await tab.count('[data-tool-state="failed"]') == 1
     await tab.say("/big 200")
-    await tab.until(".box.tail")
     await tab.until(APPROVE)
     assert len(await tab.text(".approval")) < 20_000
+    assert await tab.evaluate("longestTail") < 3_000, "only the end of what streams in is shown"
     await tab.click(APPROVE)
     await tab.wait(IDLE)
     await all_show_what_the_server_holds(server, await session_of(tab), tab)
@@ -217,8 +218,11 @@ async def test_P5_a_tool_card_moves_through_its_states_with_its_input_as_it_stre
 RECORD_STATES = """
 (() => {
   window.states = [];
+  window.longestTail = 0;
   const note = () => {
     for (const card of document.querySelectorAll('[data-tool-state]')) {
+      const tail = card.querySelector('.box.tail')?.textContent.length ?? 0;
+      window.longestTail = Math.max(window.longestTail, tail);
       if (window.states.at(-1) !== card.dataset.toolState) window.states.push(card.dataset.toolState);
     }
   };
