@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 import trio
 from websockets.exceptions import InvalidHandshake, InvalidStatus
 
+from turnwire.conformance.compare import check_history, comparable, difference, short
 from turnwire.conformance.patterns import Mismatch, UnknownVariable, Variables, fill, match, matches
 from turnwire.conformance.peer import Dialer, Link, Peer, answer_to, state_of
 from turnwire.conformance.verdict import Failure
@@ -220,10 +221,10 @@ class ServerRun:
             if found is not None:
                 wanted.remove(found)
                 continue
-            self._last = f"looking for {wanted[0]}, the last frame was {_short(frame)}"
+            self._last = f"looking for {wanted[0]}, the last frame was {short(frame)}"
             for pattern in step.without:
                 if matches(pattern, frame, dict(self._variables)):
-                    raise Mismatch(f"before {wanted[0]} there must be nothing like {_short(frame)}")
+                    raise Mismatch(f"before {wanted[0]} there must be nothing like {short(frame)}")
 
     async def _next_frame(self, peer: Peer, link: Link, wanted: list[Any]) -> Map:
         if not await peer.until(lambda: len(link.frames) > link.cursor):
@@ -281,9 +282,9 @@ class ServerRun:
                 if not await peer.until(arrived):
                     raise Mismatch(f"client {peer.name}'s connection ended with {peer.link.code}")
         start = max((view.messages[0]["sequence"] for view in views if view.messages), default=1)
-        first = _comparable(views[0], start)
+        first = comparable(views[0], start)
         for peer, view in zip(peers[1:], views[1:], strict=True):
-            other = _comparable(view, start)
+            other = comparable(view, start)
             if first != other:
                 raise Mismatch(f"the views of {peers[0].name} and {peer.name} differ: {difference(first, other)}")
 
@@ -308,22 +309,9 @@ class ServerRun:
             before = {"before_sequence": page["next_before_sequence"]}
         else:
             raise Broken("M3", "the pages have no end")
-        self._check_history(peer, session_id, items, page)
+        check_history(items, page["total"], peer.views.get(session_id))
         if step.messages is not None:
             match(step.messages, items, self._variables)
-
-    def _check_history(self, peer: Peer, session_id: str, items: list[Map], page: Map) -> None:
-        sequences = [item["sequence"] for item in items]
-        if sequences != list(range(1, page["total"] + 1)):
-            raise Broken("M3", f"the pages hold the sequences {sequences}, total is {page['total']}")
-        view = peer.views.get(session_id)
-        if view is None or view.status != "live":
-            return
-        stored = {item["message_id"]: item for item in items}
-        for message in view.messages:
-            if stored.get(message["message_id"]) != message:
-                found = difference(stored.get(message["message_id"]), message)
-                raise Mismatch(f"a Message of {peer.name}'s view is not as in history: {found}")
 
     # ----------------------------------------------------------------------------------------------- HTTP and process
 
@@ -359,32 +347,3 @@ class ServerRun:
 
     async def _start(self, step: steps.Start) -> None:
         await self._process().start()
-
-
-def _comparable(view: SessionView, start: int) -> Map:
-    """What two who follow at the same point must agree on; they may hold histories of different length."""
-    state = state_of(view)
-    state["messages"] = [message for message in state["messages"] if message["sequence"] >= start]
-    session = state.pop("session", {})  # counts and times are those of its last snapshot
-    state["settings"] = [session.get("title"), session.get("config")]
-    for name in ("has_more", "next_before_sequence"):
-        state.pop(name, None)
-    return state
-
-
-def difference(first: Any, second: Any) -> str:
-    """Where two values differ first, and how."""
-    if isinstance(first, dict) and isinstance(second, dict):
-        for key in sorted(first.keys() | second.keys()):
-            if first.get(key, Ellipsis) != second.get(key, Ellipsis):
-                return f".{key}{difference(first.get(key), second.get(key))}"
-    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        for index, (left, right) in enumerate(zip(first, second, strict=True)):
-            if left != right:
-                return f"[{index}]{difference(left, right)}"
-    return f": {_short(first)} and {_short(second)}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 160 else f"{text[:160]}…"
