@@ -1,6 +1,8 @@
 """What is special to the file: constraints that hold for any program, plans that do not grow, rows left alone."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -221,6 +223,15 @@ async def test_P2_what_a_newer_writer_stored_is_passed_on(tmp_path: Path) -> Non
         await store.recover(NOW)
         (_, recovered) = await messages(store)
         assert (recovered["mood"], recovered["parts"][1]) == ("new", msgspec.json.decode(part))
+
+
+async def test_the_file_is_whole_to_other_sqlites_too(tmp_path: Path) -> None:
+    """An operator has the one of the system, which may be older: to it `json_valid(NULL)` is 0, not NULL."""
+    path = tmp_path / "turnwire.db"
+    async with open_sqlite(path) as store:
+        await store.commit([create(), *save(user(1), turn("t", "running"))])
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 async def test_M1_history_outlives_the_process(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ CREATE TABLE sessions (
     session_id TEXT PRIMARY KEY,
     title TEXT,
     config TEXT NOT NULL CHECK (json_valid(config)),
-    metadata TEXT CHECK (json_valid(metadata)),
+    metadata TEXT CHECK (metadata IS NULL OR json_valid(metadata)),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     archived_at INTEGER,
     -- Kept by the triggers of messages: also the last sequence (M5).
     message_count INTEGER NOT NULL DEFAULT 0,
-    origin TEXT CHECK (json_valid(origin))
+    origin TEXT CHECK (origin IS NULL OR json_valid(origin))
 ) STRICT;
 
 CREATE INDEX sessions_by_activity ON sessions (updated_at DESC, session_id) WHERE archived_at IS NULL;
@@ -78,7 +78,7 @@ CREATE TABLE turns (
     created_at INTEGER NOT NULL,
     started_at INTEGER,
     finished_at INTEGER,
-    error TEXT CHECK (json_valid(error)),
+    error TEXT CHECK (error IS NULL OR json_valid(error)),
     CHECK (CASE status WHEN 'queued' THEN started_at IS NULL WHEN 'running' THEN started_at IS NOT NULL ELSE 1 END),
     CHECK ((status IN ('queued', 'running')) = (finished_at IS NULL))
 ) STRICT;
