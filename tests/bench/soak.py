@@ -1,0 +1,270 @@
+"""`make soak`: many clients, some slow, some cut off, some flooding, on a server that is restarted and killed.
+
+At the end every client's view equals the store, nothing ran twice, the log has no traceback, and the memory of the last
+server is back where it was before its share of the storm. Every run is another one; its seed is printed, and SOAK_SEED
+takes it again. SOAK_SECONDS is how long the storm lasts.
+"""
+
+import os
+import random
+import socket
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import apsw
+import trio
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
+from websockets.trio.client import connect
+
+from harness import Map, Refused, ServerProcess, WireClient, server_process, wire_client
+from turnwire.store.maintenance import check_file
+from turnwire_protocol.view import SessionView
+
+CLIENTS: Final = 300
+SESSIONS: Final = 50
+LIVES: Final = 8
+"""Server processes, one after the other; the last one has half of the time, and its memory is looked at."""
+
+SETTLE_SECONDS: Final = 120.0
+"""How long it may take after the storm until everyone holds the same."""
+
+MEMORY_BYTES: Final = 64 * 2**20
+"""What the last server may hold more after the storm than before: allocators keep some of what they had."""
+
+IN_A_HURRY: Final = ("--grace-seconds", "1", "--close-seconds", "2")
+
+QUEUED: Final = 3
+"""Prompts that an author lets wait for the running Turn."""
+
+FLOOD: Final = 300
+"""Requests that a flooding client sends at once, more than may wait."""
+
+PROMPTS: Final = ("/stream 60 50", "/text 60000 1500", "/reason 30 40", "/interleave 30 30", "/echo short", "/tools 3")
+
+GONE: Final = (ConnectionClosed, InvalidHandshake, InvalidMessage, OSError, Refused)
+"""What a client of a server that comes and goes has to expect."""
+
+
+class SlowStream(trio.abc.Stream):
+    """A connection that sometimes is not read for a while: what comes stays in the kernel, then in the server."""
+
+    def __init__(self, inner: trio.SocketStream) -> None:
+        self._inner = inner
+        self.pause_seconds = 0.0
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        pause, self.pause_seconds = self.pause_seconds, 0.0
+        await trio.sleep(pause)
+        return await self._inner.receive_some(max_bytes)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._inner.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inner.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Storm:
+    """All clients of one run, and what they did."""
+
+    def __init__(self, data: Path, seconds: float, chance: random.Random) -> None:
+        self.data = data
+        self.seconds = seconds
+        self.chance = chance
+        self.port = _free_port()
+        self.calm = False
+        """The storm is over: everyone only reads."""
+        self.done = Counter[str]()
+        self.views = [SessionView(f"soak-{number % SESSIONS}") for number in range(CLIENTS)]
+        self.server: ServerProcess
+        self.base_bytes = 0
+
+    @property
+    def _url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/ws"
+
+    # ------------------------------------------------------------------------------------------------------ clients
+
+    async def client(self, number: int) -> None:
+        """Comes back whenever it is cut off, with the view that it had."""
+        while True:
+            try:
+                await self._connected(number)
+            except* GONE:
+                self.done["connections that were lost, cut or refused"] += 1
+            await trio.sleep(self.chance.uniform(0.05, 0.5))
+
+    async def _connected(self, number: int) -> None:
+        view = self.views[number]
+        stream = SlowStream(await trio.open_tcp_stream("127.0.0.1", self.port))
+        async with (
+            connect(self._url, stream=stream, max_size=2**24, max_queue=None, compression=None) as socket,
+            trio.open_nursery() as nursery,
+        ):
+            client = WireClient(socket, "json", nursery)
+            client.keep_mutations = False
+            client.views[view.session_id] = view
+            nursery.start_soon(client.run)
+            await client.request("hello", client="soak/1")
+            if number < SESSIONS:
+                await client.request("session.create", session_id=view.session_id, client_request_id=view.session_id)
+            await client.request("subscribe", session_id=view.session_id)
+            while client.closed is None:
+                await self._misbehave(client, stream, number)
+                client.frames.clear()
+            nursery.cancel_scope.cancel()
+
+    async def _misbehave(self, client: WireClient, stream: SlowStream, number: int) -> None:
+        await trio.sleep(self.chance.uniform(0.5, 4.0))
+        if self.calm:
+            return
+        dice = self.chance.random()
+        if number < SESSIONS and dice < 0.6:
+            await self._talk(client, self.views[number])
+        elif dice < 0.72:
+            stream.pause_seconds = self.chance.uniform(0.5, 3.0)
+            self.done["pauses"] += 1
+        elif dice < 0.78:
+            self.done["cuts"] += 1
+            await trio.aclose_forcefully(stream)
+        elif dice < 0.80:
+            self.done["floods"] += 1
+            for request_id in range(FLOOD):
+                await client.send({"op": "messages", "id": 10**6 + request_id, "session_id": "soak-0", "limit": 1})
+
+    async def _talk(self, client: WireClient, view: SessionView) -> None:
+        if self.chance.random() < 0.1:
+            await client.request("stop", session_id=view.session_id)
+            self.done["stops"] += 1
+        elif len(view.queue) < QUEUED:
+            await self._prompt(client, view.session_id)
+
+    async def _prompt(self, client: WireClient, session_id: str) -> None:
+        request_id = f"r{self.chance.getrandbits(64)}"
+        try:
+            await client.request(
+                "prompt", session_id=session_id, text=self.chance.choice(PROMPTS), client_request_id=request_id
+            )
+        except Refused as refused:
+            self.done[f"refused prompts ({refused.code})"] += 1
+        else:
+            self.done["prompts"] += 1
+
+    # ------------------------------------------------------------------------------------------------------- server
+
+    async def lives(self) -> None:
+        """One server after the other; the last one stays until it is told to end."""
+        short = self.seconds / 2 / (LIVES - 1)
+        for life in range(LIVES - 1):
+            async with server_process(self.data, *IN_A_HURRY, port=self.port) as server:
+                self.server = server
+                await trio.sleep(short * self.chance.uniform(0.5, 1.5))
+                if life % 2:
+                    await server.kill()
+                    self.done["kills"] += 1
+                else:
+                    code = await server.terminate()
+                    assert code == 0, f"an orderly stop ended with {code}"
+                    self.done["orderly stops"] += 1
+        async with server_process(self.data, *IN_A_HURRY, port=self.port) as server:
+            self.server = server
+            self.calm = True
+            await self._until(self._all_rest, "everyone is back on the last server, and rests")
+            self.base_bytes = server.resident_bytes
+            print(f"  base: {self.base_bytes / 2**20:.1f} MiB with {CLIENTS} clients", flush=True)
+            self.calm = False
+            await trio.sleep(self.seconds / 2)
+            self.calm = True
+            await self._until(self._all_rest, "every Turn has ended")
+            await self._compare()
+            after = server.resident_bytes
+            print(f"  after: {after / 2**20:.1f} MiB", flush=True)
+            assert after - self.base_bytes < MEMORY_BYTES, f"{(after - self.base_bytes) / 2**20:.1f} MiB were kept"
+            assert await server.terminate() == 0
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+        with trio.move_on_after(SETTLE_SECONDS) as scope:
+            while not condition():  # noqa: ASYNC110 - views change without a word to us
+                await trio.sleep(0.1)
+        assert not scope.cancelled_caught, f"in {SETTLE_SECONDS:g} s not: {what}; {self._restless()}"
+
+    def _restless(self) -> str:
+        """What the clients that do not rest say of themselves."""
+        found = [
+            f"client {number}: {view.status}, turn {view.turn}, {len(view.queue)} queued"
+            for number, view in enumerate(self.views)
+            if view.status != "live" or view.turn is not None or view.queue
+        ]
+        return f"{len(found)} clients: " + "; ".join(found[:10])
+
+    def _all_rest(self) -> bool:
+        return all(view.status == "live" and view.turn is None and not view.queue for view in self.views)
+
+    async def _compare(self) -> None:
+        """Each view ends as the store does, with the same Messages."""
+        async with wire_client(self._url) as checker:
+            for session_id in sorted({view.session_id for view in self.views}):
+                page = await checker.request("messages", session_id=session_id, limit=50)
+                for view in self.views:
+                    if view.session_id == session_id:
+                        _assert_ends_as(view, page)
+
+
+def _assert_ends_as(view: SessionView, page: Map) -> None:
+    held = view.messages[-len(page["items"]) :] if page["items"] else view.messages
+    assert held == page["items"], f"a view of {view.session_id} differs from the store"
+    assert view.total == page["total"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _check_store(data: Path) -> int:
+    """Looks at the file that the last server left; gives the number of its Messages."""
+    faults = check_file(data)
+    assert not faults, faults
+    connection = apsw.Connection(str(data), flags=apsw.SQLITE_OPEN_READONLY)
+    open_turns = connection.execute("SELECT count(*) FROM turns WHERE finished_at IS NULL").get
+    assert open_turns == 0, f"{open_turns} Turns were left open"
+    total = connection.execute("SELECT count(*) FROM messages").get
+    connection.close()
+    assert isinstance(total, int)
+    return total
+
+
+async def soak(data: Path, seconds: float, seed: int) -> None:
+    """One storm. Raises AssertionError for what must not be."""
+    print(f"soak: {CLIENTS} clients on {SESSIONS} Sessions for {seconds:g} s, seed {seed}", flush=True)
+    storm = Storm(data, seconds, random.Random(seed))
+    async with trio.open_nursery() as nursery:
+        for number in range(CLIENTS):
+            nursery.start_soon(storm.client, number)
+        await storm.lives()
+        nursery.cancel_scope.cancel()
+    for what, count in sorted(storm.done.items()):
+        print(f"  {count:6} {what}")
+    print(f"  {_check_store(data):6} Messages, all views equal")
+    log = data.with_suffix(".log").read_text()
+    assert "Traceback" not in log, log[log.index("Traceback") - 500 :][:3000]
+
+
+def main() -> None:
+    seconds = float(os.environ.get("SOAK_SECONDS", "600"))
+    seed = int(os.environ.get("SOAK_SEED", str(random.SystemRandom().getrandbits(32))))
+    with tempfile.TemporaryDirectory() as folder:
+        trio.run(soak, Path(folder) / "turnwire.db", seconds, seed)
+    print("soak: well", flush=True)
+
+
+if __name__ == "__main__":
+    main()
