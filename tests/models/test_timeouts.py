@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, ModelEvent, StepEnd
 from turnwire.models.timeline import Timeline, TimelineProvider
-from turnwire.models.timeouts import with_timeouts
+from turnwire.models.timeouts import CLOSE_SECONDS, with_timeouts
 
 from .conftest import Collect, MakeRequest
 
@@ -126,3 +126,11 @@ async def test_T3_a_call_that_does_not_close_is_left_after_two_seconds(autojump_
             await anext(stream)
             scope.cancel()
     assert trio.current_time() - start == pytest.approx(2)
+
+
+async def test_K7_a_stream_that_does_not_end_after_a_whole_answer_is_closed_and_no_failure(
+    make_request: MakeRequest, collect: Collect, autojump_clock: MockClock
+) -> None:
+    stream = TimelineProvider([*WHOLE, (500.0, BlockDelta(0, "far too late"))]).stream(make_request("hi"))
+    assert await collect(with_timeouts(stream, first_event=5.1, idle=9.1, total=19.6)) == WHOLE
+    assert trio.current_time() <= 19.5 + CLOSE_SECONDS

@@ -21,7 +21,7 @@ TOTAL_SECONDS: Final = 1800.0
 """Default time for one whole call."""
 
 CLOSE_SECONDS: Final = 2.0
-"""How long a stream may take to close before it is cancelled."""
+"""How long a stream may take to end after its last event, and to close before it is cancelled."""
 
 
 async def with_timeouts(
@@ -47,6 +47,8 @@ async def with_timeouts(
             wait_until = _after(wait)
             with trio.move_on_at(min(wait_until, end_at)) as scope:
                 event = await anext(stream, None)
+            if scope.cancelled_caught and complete:
+                break  # nothing is missing; that the stream does not end is the provider's fault, not the answer's
             if scope.cancelled_caught:
                 total_is_over = end_at <= wait_until
                 words, seconds = ("took longer in all than", total) if total_is_over else (late, wait)
@@ -54,7 +56,7 @@ async def with_timeouts(
             if event is None:
                 break
             complete = isinstance(event, StepEnd)
-            wait, late = idle, "sent nothing more for"
+            wait, late = CLOSE_SECONDS if complete else idle, "sent nothing more for"
             yield event
         if not complete:
             raise ModelError("cut_stream", "the stream ended before the model had finished")
