@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pytest
 import trio
 
 from sessions_world import Kinds, MakeWorld, exchange, failing, model_warnings, text_answer
-from turnwire.models.base import ModelError
+from turnwire.context.composer import Composer, HistoryBounds
+from turnwire.models.base import ModelError, ModelMessage
 from turnwire.models.scripted import ScriptedProvider
 from turnwire.sessions.environment import SessionLimits
+from turnwire.store.memory import MemoryStore
 
 
 async def test_L3_the_first_exchange_gives_a_session_its_title(autojump_clock: object, world: MakeWorld) -> None:
@@ -96,3 +99,28 @@ async def test_L3_the_scripted_model_names_sessions_by_what_the_user_said(
         await exchange(w, "/stream 20 5")
         await watcher.until(lambda: bool(watcher.mutations("session")))
         assert watcher.mutations("session")[0]["title"] == "Stream 20 5"
+
+
+class BrokenComposer(Composer):
+    """Fails when it is asked for the second time: by the request for a title."""
+
+    calls = 0
+
+    async def compose(self, bounds: HistoryBounds) -> tuple[ModelMessage, ...]:
+        self.calls += 1
+        if self.calls == 2:
+            await trio.sleep(1)
+            raise KeyError("a bug")
+        return await super().compose(bounds)
+
+
+async def test_L3_a_fault_in_the_search_for_a_title_ends_no_turn(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = Kinds(text_answer("one"), text_answer("two", every=10.0))
+    composer = BrokenComposer(memory_store.context)
+    async with world(provider=provider, titles=True, store=memory_store, composer=composer) as w:
+        await w.session()
+        assert await exchange(w, "x") == "completed"
+        assert await exchange(w, "y") == "completed"
+    assert "a bug" in caplog.text

@@ -45,6 +45,8 @@ class Titles:
             _log.info("session %(session_id)s got no title: %(code)s", self._fields(code=error.code))
         except (StoreUnavailable, NotFound) as error:
             _log.error("session %(session_id)s got no title: %(error)s", self._fields(error=error))
+        except Exception:  # noqa: BLE001 - nobody waits for a title: that it fails must not end a Turn
+            _log.exception("session %(session_id)s got no title", self._fields())
         self._session.mailbox.post(Chore(partial(self._ended, title)))
 
     async def _ended(self, title: str | None) -> None:
