@@ -6,10 +6,12 @@ The verbs are the wire's, and run through the same registry.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from turnwire.sessions.faults import store_faults
 from turnwire.sessions.session import Callback, Session
 from turnwire.sessions.turns import TurnResult
 from turnwire.store.base import DEFAULT_PAGE
 from turnwire_protocol import frames, messages
+from turnwire_protocol.codes import RequestError
 from turnwire_protocol.parts import PartInput, TextInput
 
 if TYPE_CHECKING:
@@ -25,7 +27,10 @@ class SessionHandle:
         self.session_id = session.session_id
 
     def subscribe(self, callback: Callback, *, include_internal: bool = False) -> Callable[[], None]:
-        """Live Mutations from now on, without replay; see `Session.subscribe` (L1)."""
+        """Live Mutations from now on, without replay; see `Session.subscribe` (L1).
+
+        Raises RequestError when the Session has failed or was deleted since it was opened.
+        """
         return self._session.subscribe(callback, include_internal=include_internal)
 
     async def messages(
@@ -52,7 +57,7 @@ class SessionHandle:
             if_idle=if_idle,
             expected_turn_id=expected_turn_id,
         )
-        return TurnHandle(self._session, receipt)
+        return TurnHandle(self._registry, self._session, receipt)
 
     async def interactions(self) -> frames.InteractionList:
         """See `Registry.interactions` (P7)."""
@@ -74,19 +79,27 @@ class SessionHandle:
 class TurnHandle:
     """Where a prompt went, and how its Turn ends."""
 
-    def __init__(self, session: Session, receipt: frames.Receipt) -> None:
+    def __init__(self, registry: "Registry", session: Session, receipt: frames.Receipt) -> None:
+        self._registry = registry
         self._session = session
         self.receipt = receipt
         self.turn_id = receipt.turn_id
 
     async def finished(self) -> TurnResult:
-        """Waits for the Turn's end. Never raises for a failure of model or tool: the result says so (T2)."""
-        turn = self._session.loop.find(self.turn_id)
+        """Waits for the Turn's end. Never raises for a failure of model or tool: the result says so (T2).
+
+        Raises RequestError `not_found` when the Session was deleted since, `unavailable` while the store cannot say.
+        """
+        # After a fault the Session goes on as another object, and with it the Turns that were prompted since.
+        session = self._registry.in_memory(self._session.session_id) or self._session
+        turn = session.loop.find(self.turn_id)
         if turn is not None:
             await turn.finished.wait()
             return turn.result
-        record = await self._session.env.store.turn(self.turn_id)
-        assert record is not None, "a receipt speaks of a stored Turn"
+        with store_faults(session.session_id):
+            record = await session.env.store.turn(self.turn_id)
+        if record is None:
+            raise RequestError("not_found", f"there is no turn {self.turn_id}", field="turn_id")
         assert record.status != "queued", "an unfinished Turn is in the loop"
         assert record.status != "running", "an unfinished Turn is in the loop"
         return TurnResult(record.turn_id, record.status, record.error)

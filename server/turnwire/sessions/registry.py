@@ -238,6 +238,9 @@ class Registry:
             with store_faults(session_id), trio.CancelScope(shield=True):
                 await self._env.store.commit(operations)
         except ConstraintViolated:
+            known = await self._known_creation(session_id, principal, client_request_id, digest)
+            if known is not None:
+                return known  # sent twice at once, and the other was first
             raise _taken(session_id) from None
         except TooManySessions:
             raise too_many_sessions(most) from None
@@ -292,8 +295,9 @@ class Registry:
     ) -> frames.SessionPage:
         """Sessions, those of `scope` or all, newest activity first.
 
-        Raises RequestError `invalid_argument` for a `before` that is no cursor.
+        Raises RequestError `invalid_argument` for a `before` that is no cursor, or a `limit` that is not >= 1.
         """
+        _check_positive("limit", limit)
         try:
             with store_faults():
                 listing = await self._env.store.sessions(
@@ -411,8 +415,13 @@ class Registry:
         check_input(parts)
         session = await self._open(session_id)
         prompt = Prompt(parts, client_request_id, tuple(self._env.new_id("part") for _ in parts))
-        options = PromptOptions(if_idle=if_idle, expected_turn_id=expected_turn_id, draining=self.draining)
-        return await session.do(lambda: session.loop.prompt(prompt, options))
+
+        async def prompt_now() -> frames.Receipt:
+            # Asked in the Session's turn, not in the caller's: a drain may have begun while the job waited (W8).
+            options = PromptOptions(if_idle=if_idle, expected_turn_id=expected_turn_id, draining=self.draining)
+            return await session.loop.prompt(prompt, options)
+
+        return await session.do(prompt_now)
 
     async def stop(self, session_id: str, *, turn_id: str | None = None) -> frames.StopResult:
         """Ends the running Turn and cancels queued prompts; idempotent (T3)."""
@@ -454,7 +463,11 @@ class Registry:
     async def join(
         self, session_id: str, watcher: Watcher, *, limit: int = DEFAULT_PAGE, include_internal: bool = False
     ) -> None:
-        """`watcher` gets a snapshot, and from that very point on every Mutation (W4). Joining again: a new snapshot."""
+        """`watcher` gets a snapshot, and from that very point on every Mutation (W4). Joining again: a new snapshot.
+
+        Raises RequestError `invalid_argument` when `limit` is not an integer >= 1.
+        """
+        _check_positive("limit", limit)
         session = await self._open(session_id)
         await session.join(watcher, limit=min(limit, MAX_PAGE), include_internal=include_internal)
 
@@ -463,6 +476,10 @@ class Registry:
         session = self._live.get(session_id)
         if session is not None:
             session.channel.remove(watcher)
+
+    def in_memory(self, session_id: str) -> Session | None:
+        """The Session, if it is in memory; opens none."""
+        return self._live.get(session_id)
 
     @asynccontextmanager
     async def open(self, session_id: str) -> AsyncIterator[SessionHandle]:

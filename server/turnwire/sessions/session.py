@@ -44,6 +44,9 @@ from turnwire_protocol.mutations import MessageMutation, Mutation, SessionConfig
 T = TypeVar("T")
 Callback = Callable[[Mutation], None] | Callable[[Mutation], Awaitable[None]]
 
+KEPT_PAGES = 2
+"""For how many limits the newest page and the snapshot made of it are kept for the next one who joins."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -67,6 +70,8 @@ class Session:
         self._closed: Exception | None = None
         self._working = False
         """Whether a job or an event is being worked on: the Session's task must not be ended now."""
+        self._preview_sequence = record.message_count
+        """Where the Message stands from which the preview is taken, at most."""
         self._pages: dict[tuple[int, Audience], StoredPage] = {}
         self._snapshots: dict[tuple[int, Audience], SnapshotFrames] = {}
 
@@ -139,10 +144,15 @@ class Session:
         self._pages.clear()
 
     def _count(self, message: Message) -> None:
+        preview = preview_of(message)
+        if preview is None or message.sequence < self._preview_sequence:
+            preview = self.record.preview
+        else:
+            self._preview_sequence = message.sequence
         self.record = structs.replace(
             self.record,
             message_count=max(self.record.message_count, message.sequence),
-            preview=preview_of(message) or self.record.preview,
+            preview=preview,
             updated_at=max(self.record.updated_at, message.updated_at),
         )
 
@@ -281,6 +291,9 @@ class Session:
             return frames
         page = self._pages.get(key)
         if page is None:
+            if len(self._pages) >= KEPT_PAGES:  # clients choose limits, but not how much memory they take
+                self._pages.clear()
+                self._snapshots.clear()
             page = self._pages[key] = await self._newest(limit, include_internal=audience == "all")
         frames = self._snapshots[key] = snapshot_frames(
             session=self.frame(),
@@ -321,6 +334,8 @@ class Session:
         logged and reaches no one else. An async callback that falls more than `limits.callback_backlog`
         Mutations behind is dropped, and that is logged as an error.
         """
+        if self._closed is not None:
+            raise self._closed
         audience: Audience = "all" if include_internal else "visible"
         if not _is_async(callback):
             return self.channel.subscribe(callback, audience)
