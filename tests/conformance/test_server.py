@@ -11,6 +11,7 @@ from conformance_world import conformance, verdicts_of
 from harness import server_process
 
 SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}} --tick-ms 2000 --grace-seconds 0.5"
+SERVE += " --write-timeout-seconds 3600"  # a stall of the pack, on a slow machine, is not to be taken for a dead client
 
 
 @pytest.mark.slow
