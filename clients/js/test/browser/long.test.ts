@@ -4,7 +4,6 @@ import { expect, test } from "vitest";
 import type { FakeSession } from "../support/fake_session.ts";
 import {
   AGENT,
-  FROZEN_MS,
   answer,
   open,
   report,
@@ -59,7 +58,6 @@ test(
     }, SCROLLER);
     const scrolled = await takeCounts(page);
     report("scrolling through them", scrolled);
-    expect(Math.max(0, ...scrolled.tasks)).toBeLessThan(FROZEN_MS);
 
     await page.click(".to-end");
     const { append, finish } = answer(session);
@@ -82,7 +80,6 @@ test(
     finish();
     await page.waitForSelector(".button.stop", { state: "detached" });
     report(`${DELTAS_A_SECOND} deltas/s into ${MESSAGES} Messages`, streamed);
-    expect(Math.max(0, ...streamed.tasks)).toBeLessThan(FROZEN_MS);
     const last = page.locator(`${AGENT} [data-part-id]`).last();
     expect(await last.evaluate((element) => (element as { turnwireText?: string }).turnwireText)).toBe(text);
     expect(world.faults).toEqual([]);

@@ -17,9 +17,6 @@ const CHROMIUM_FLAGS = [
 
 export const AGENT = '[data-role="agent"]';
 export const SCROLLER = ".scroller";
-/** What a person calls frozen. Usual values are far below; the bound leaves room for a machine that is busy. */
-export const FROZEN_MS = 2_000;
-
 export interface World {
   browser: Browser;
   server: PageServer;
