@@ -30,6 +30,9 @@ REST_ROUNDS = 120
 
 REST_SECONDS = 3.0
 
+BACKGROUND_SECONDS = 30.0
+"""By then a title or a summary, which the last Turn made due, is stored, however slow the store is."""
+
 
 class Course:
     """One run on one store."""
@@ -115,6 +118,7 @@ class Course:
         turn = await self._store.turn(receipt.turn_id)
         status = None if turn is None else turn.status
         self.journal.require((receipt.outcome, status) == ("started", "completed"), "T1", f"the last prompt: {turn}")
+        await trio.sleep(BACKGROUND_SECONDS)
 
     async def _forget(self, auditor: Tab) -> None:
         """With nobody left, the Session leaves memory; who comes then joins it in a new epoch."""

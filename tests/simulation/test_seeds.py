@@ -18,7 +18,7 @@ from turnwire.store.sqlite import open_sqlite
 BLOCKS = 20
 SEEDS_A_BLOCK = 100
 
-PINNED = (1645, 2051)
+PINNED = (1645, 2051, 10204, 11184)
 """Seeds that once broke a rule."""
 
 SQLITE_SEEDS = 30
