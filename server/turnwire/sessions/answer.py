@@ -25,6 +25,12 @@ from turnwire_protocol.parts import AgentPart, type_of
 DELTA_CHARACTERS = 64 * 1024
 """The most text that one delta carries; what a provider sends at once beyond it becomes several (W10)."""
 
+BESIDE_BYTES = 256 * 1024
+"""The most JSON bytes of text that a Step adds to a full Message while a Tool in it is open (W10)."""
+
+CALLS = 128
+"""The most tools that one Step calls: every result is a checkpoint of the whole Message."""
+
 TOOL_NAME_CHARACTERS = 200
 """How much of a tool name that the model made up is kept."""
 
@@ -105,6 +111,8 @@ class Answer:
         elif self._is_full(text):
             await self._roll_over(turn, step)
             part = None
+        else:
+            self._count_beside(step, text)
         if part is None:
             await self._begin_text(turn, step, block, text)
             return
@@ -137,8 +145,18 @@ class Answer:
             return False
         return projection.json_bytes + json_bytes(text) > self._env.limits.message_bytes
 
+    def _count_beside(self, step: Step, text: str) -> None:
+        """Counts text that goes into a full Message, which an open Tool keeps from being closed (W10)."""
+        projection = self._session.projection
+        if projection is None or projection.json_bytes <= self._env.limits.message_bytes:
+            return
+        step.beside_bytes += json_bytes(text)
+        if step.beside_bytes > BESIDE_BYTES:
+            raise ModelError("invalid_request", "the model says more beside its tool calls than one message holds")
+
     def _count_input(self, step: Step, text: str) -> None:
-        step.input_bytes += len(text.encode())
+        # What is no JSON is kept as text, where a character may take six bytes: then half of them count.
+        step.input_bytes += max(len(text.encode()), json_bytes(text) // 2)
         if step.input_bytes > INPUT_BYTES:
             raise ModelError(
                 "invalid_request", f"the model's tool inputs are longer than {INPUT_BYTES} bytes in one step"
@@ -170,6 +188,8 @@ class Answer:
     async def _begin_tool(self, turn: Turn, step: Step, block: BlockStart) -> None:
         """A tool call becomes a Part at once, so that one sees which tool the model is about to call (P5)."""
         self._finish_ended(turn, step)
+        if step.calls > CALLS:
+            raise ModelError("invalid_request", f"the model calls more than {CALLS} tools at once")
         if self._is_full(""):
             await self._roll_over(turn, step)
         draft = self._draft(turn)
@@ -221,7 +241,7 @@ class Answer:
         turn.call = None
         if step.reason == "length":
             await self._session.checkpoint(self._cut_short(turn))
-        if not step.calls_tools:
+        if not step.calls:
             await self._loop.step_done(turn, called_tools=False)
             return
         self._finish_ended(turn, step)

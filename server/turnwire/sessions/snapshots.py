@@ -62,7 +62,7 @@ def snapshot_frames(
 
     Clients join the lists of all parts, so queue and Interactions go into the first only.
     """
-    slices = _slices(page.items, part_bytes)
+    slices = _slices(page.items, part_bytes, first=len(encode_json(interactions).text))
     whole = Snapshot(
         session_id=session.session_id,
         epoch=epoch,
@@ -84,12 +84,13 @@ def snapshot_frames(
     )
 
 
-def _slices(items: tuple[Any, ...], part_bytes: int) -> list[tuple[Any, ...]]:
+def _slices(items: tuple[Any, ...], part_bytes: int, *, first: int) -> list[tuple[Any, ...]]:
+    """The items of each part; `first` bytes of the first one are taken by something else."""
     slices: list[tuple[Any, ...]] = []
     current: list[Any] = []
-    size = 0
+    size = first
     for item in items:
-        if current and size + len(item.text) > part_bytes:
+        if (current or size > part_bytes) and size + len(item.text) > part_bytes:
             slices.append(tuple(current))
             current, size = [], 0
         current.append(item)

@@ -19,6 +19,8 @@ class Step:
         """Whether a Message of this Step was closed because it was full: it can no longer be rolled back (T6)."""
         self.input_bytes = 0
         """UTF-8 bytes of all tool inputs of this Step (Z2)."""
+        self.beside_bytes = 0
+        """JSON bytes of the text that went into a full Message (W10)."""
         self._blocks: dict[int, BlockStart] = {}
         self._parts: dict[int, Growing] = {}
         self._ended: set[int] = set()
@@ -36,8 +38,9 @@ class Step:
         return None if self._end is None else self._end.reason
 
     @property
-    def calls_tools(self) -> bool:
-        return any(block.kind == "tool" for block in self._blocks.values())
+    def calls(self) -> int:
+        """How many tools it calls."""
+        return sum(block.kind == "tool" for block in self._blocks.values())
 
     def start(self, event: BlockStart) -> None:
         """Raises ModelError `malformed_stream` when the block is known, the Step has ended, or a tool has no name."""
