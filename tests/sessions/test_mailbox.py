@@ -84,6 +84,23 @@ async def test_a_provider_is_held_back_while_too_many_events_wait(autojump_clock
     assert fed == list(range(10))
 
 
+async def test_everyone_who_waits_for_room_gets_it(autojump_clock: trio.testing.MockClock) -> None:
+    """A call that is given up may still be saying its last words while the next one begins."""
+    mailbox = Mailbox(pending_events=1)
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            for number in range(4):
+                nursery.start_soon(mailbox.feed, SOURCES[number % 2], BlockEnd(number))
+            await trio.testing.wait_all_tasks_blocked()
+            taken: list[object] = []
+            while len(taken) < 4:
+                events = await mailbox.take()
+                assert isinstance(events, list)
+                taken += [event for _, event in events]
+    assert sorted(event.block for event in taken) == [0, 1, 2, 3]  # type: ignore[attr-defined]
+    assert mailbox.empty
+
+
 async def test_a_job_whose_session_ends_is_answered_all_the_same() -> None:
     async def action() -> None:
         await trio.sleep_forever()

@@ -73,7 +73,6 @@ class Mailbox:
     async def feed(self, source: object, event: object) -> None:
         """Hands over an event of `source` (the model call it belongs to); waits while too many are pending."""
         while len(self._events) >= self._capacity:
-            self._room = trio.Event()
             await self._room.wait()
         self._events.append((source, event))
         self._arrived.set()
@@ -93,6 +92,7 @@ class Mailbox:
         events = _coalesced(self._events)
         self._events.clear()
         self._room.set()
+        self._room = trio.Event()
         return events
 
     def drain_jobs(self) -> list[Job[Any]]:
