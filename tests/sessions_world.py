@@ -21,6 +21,7 @@ from turnwire.models.base import (
     ModelProvider,
     ModelRequest,
     StepEnd,
+    Usage,
 )
 from turnwire.models.timeline import Timeline, TimelineProvider
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
@@ -50,6 +51,13 @@ def failing(error: ModelError, *deltas: str) -> Timeline:
         *((0.01 * (n + 1), BlockDelta(0, delta)) for n, delta in enumerate(deltas)),
         (0.01 * (len(deltas) + 1), error),
     ]
+
+
+def counted(timeline: Timeline, tokens: int) -> Timeline:
+    """The same call, reporting so many tokens of input."""
+    (*before, (at, end)) = timeline
+    assert isinstance(end, StepEnd)
+    return [*before, (at, StepEnd(end.blocks, end.reason, Usage(input_tokens=tokens, output_tokens=0)))]
 
 
 def tool_calls(*calls: tuple[str, str], text: str = "") -> Timeline:

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 import trio
 
-from sessions_world import Kinds, MakeWorld, Map, ViewWatcher, World, text_answer, tool_calls
+from sessions_world import Kinds, MakeWorld, Map, ViewWatcher, World, counted, failing, text_answer, tool_calls
 from simulation.faulty_store import Committed, FaultyStore, SimulatedBug, StoreFaults, unavailable
 from simulation.journal import Journal
-from turnwire.models.base import StepEnd
+from turnwire.context.composer import Composer
+from turnwire.models.base import BlockDelta, BlockStart, ModelError, StepEnd
 from turnwire.sessions.environment import SessionLimits
 from turnwire.sessions.snapshots import session_frame
 from turnwire.store.memory import MemoryStore
@@ -51,9 +52,10 @@ class Bad:
         self.faults = faults
         self._store = store
 
-    def fail_after(self, operations: int) -> None:
-        """The store does this many operations more, then fails one."""
-        self.faults.numbers = {self._store.operations + operations}
+    def fail_after(self, operations: int, *, times: int = 1) -> None:
+        """The store does this many operations more, then fails one, or several."""
+        first = self._store.operations + operations
+        self.faults.numbers = set(range(first, first + times))
 
     def meet_a_bug_after(self, operations: int) -> None:
         """As `fail_after`, but nobody has foreseen how it fails."""
@@ -206,6 +208,89 @@ async def test_W8_a_drain_ends_whatever_befalls_one_session(
         await w.registry.drain(0)
         records = [await memory_store.turn(turn.turn_id) for turn in (first, second)]
         assert sorted(record.status for record in records if record is not None) == ["running", "stopped"]
+
+
+async def test_C2_a_compaction_whose_record_waits_for_the_store_is_not_forgotten_with_its_session(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    provider = Kinds(
+        text_answer("one"), counted(text_answer("two"), 8_001), compaction=(text_answer("gist", every=5.0),)
+    )
+    composer = Composer(memory_store.context, window_tokens=10_000)
+    async with bad_world(world, memory_store, provider=provider, composer=composer) as w:
+        for request_id in ("r1", "r2"):
+            await w.prompt(request_id)
+            await w.at_rest()
+        w.registry.leave("s1", w.watcher)
+        await trio.sleep(9)
+        w.faults.down = True
+        await trio.sleep(1.5)  # the summary is there by now, and what recorded it has failed
+        w.registry.evict_idle()
+        w.faults.down = False
+        await trio.sleep(5)
+        w.registry.evict_idle()
+        assert w.registry.live_sessions == 0
+        actions = [p["action_type"] for m in await w.world.stored() for p in m["parts"] if p["type"] == "action"]
+        assert actions == ["context-compaction"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_S2_what_did_not_agree_is_not_stored_although_the_store_fails_at_that_moment(
+    times: int, autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    malformed = [
+        (0.1, BlockStart(0, "text")),
+        (0.2, BlockDelta(0, "half")),
+        (0.3, BlockDelta(0, " checked")),
+        (0.4, StepEnd(blocks=(0, 1))),
+    ]
+    async with bad_world(world, memory_store, malformed) as w:
+        await w.prompt("r1")
+        await w.watcher.until(lambda: len(w.watcher.mutations("delta")) == 1)
+        w.fail_after(0, times=times)
+        (_, agent) = await w.at_rest()
+        assert [(part["type"], part["code"]) for part in agent["parts"]] == [("error", "malformed_stream")]
+
+
+async def test_S2_what_did_not_agree_is_not_stored_by_a_stop_either(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    malformed = [(0.1, BlockStart(0, "text")), (0.2, BlockDelta(0, "half")), (0.3, StepEnd(blocks=(0, 1)))]
+    async with bad_world(world, memory_store, malformed) as w:
+        await w.prompt("r1")
+        await w.watcher.until(lambda: bool(w.watcher.view.messages[1:]))
+        w.faults.down = True
+        await trio.sleep(0.5)
+        late = ViewWatcher("s1")
+        w.faults.down = False
+        await w.registry.join("s1", late)
+        assert late.view.messages == w.watcher.view.messages
+        await w.registry.stop("s1")
+        (_, agent) = await w.at_rest()
+        assert [part["type"] for part in agent["parts"]] == ["error"]
+
+
+@pytest.mark.parametrize("queued", [False, True])
+async def test_T6_the_preview_of_a_session_whose_step_was_taken_back_is_as_the_store_has_it(
+    queued: bool, autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    retried = failing(ModelError("overloaded", "busy", retryable=True), "half an answer")
+    async with bad_world(world, memory_store, retried, text_answer("all of it", every=10.0), text_answer("x")) as w:
+        await w.prompt("r1")
+        await w.watcher.until(lambda: len(w.watcher.view.messages) == 2)
+        if queued:
+            await w.prompt("r2")
+        await w.watcher.until(lambda: bool(w.watcher.mutations("warning")))
+        previews = []
+        for _ in range(2):
+            await trio.testing.wait_all_tasks_blocked()
+            listed = await w.registry.get("s1")
+            assert listed == session_frame(await memory_store.session("s1"), executing=True)
+            previews.append(listed.preview)
+            await trio.sleep(15)
+        assert previews == (["r2", "r2"] if queued else ["r1", "all of it"])
+        await w.at_rest()
+        assert await w.registry.get("s1") == session_frame(await memory_store.session("s1"), executing=False)
 
 
 async def test_L3_a_session_that_was_named_is_shown_as_it_is_stored(

@@ -10,6 +10,7 @@ from sessions_world import (
     MakeWorld,
     Map,
     ViewWatcher,
+    counted,
     exchange,
     failing,
     model_warnings,
@@ -17,11 +18,7 @@ from sessions_world import (
     tool_calls,
 )
 from turnwire.context.composer import Composer
-from turnwire.models.base import (
-    ModelError,
-    StepEnd,
-    Usage,
-)
+from turnwire.models.base import ModelError
 from turnwire.models.timeline import Timeline
 from turnwire.sessions.environment import SessionLimits
 from turnwire.store.memory import MemoryStore
@@ -31,13 +28,6 @@ from turnwire_protocol.codes import RequestError
 
 WINDOW = 10_000
 """Tokens; a compaction is due above 8,000."""
-
-
-def counted(timeline: Timeline, tokens: int) -> Timeline:
-    """The same call, reporting so many tokens of input."""
-    (*before, (at, end)) = timeline
-    assert isinstance(end, StepEnd)
-    return [*before, (at, StepEnd(end.blocks, end.reason, Usage(input_tokens=tokens, output_tokens=0)))]
 
 
 def make(world: MakeWorld, provider: Kinds, store: MemoryStore, **options: Any) -> Any:

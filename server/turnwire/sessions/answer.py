@@ -52,7 +52,7 @@ class Answer:
     def begin_step(self, turn: Turn) -> None:
         """Starts the first attempt at the Turn's next Step, on the history as it is stored now."""
         turn.steps += 1
-        turn.joined = False
+        turn.unread = 0
         self._session.compaction.start_if_due()
         self._start_call(turn, ModelCall(Step(self._env.new_id("step"), 1), self._loop.bounds(), delay_ms=0))
 
@@ -274,7 +274,7 @@ class Answer:
             self._try_again(turn, call, delay)
             return
         if error.code == "malformed_stream":
-            await self._roll_back(call.step)
+            turn.discarded = call.step.step_id
         await self._loop.close_turn(turn, "failed", TurnError(error.code, error.message))
 
     async def _compacted(self, turn: Turn, call: ModelCall, error: ModelError, shorter: bool) -> None:

@@ -38,7 +38,7 @@ class SessionLimits(Struct, kw_only=True, frozen=True):
     interaction_seconds: float | None = None
     """How long an approval or a question waits for the user before it is `expired`; None: for ever."""
     queued_prompts: int = 100
-    """Prompts that may wait for the running Turn; one more is `rate_limited`."""
+    """Prompts that may wait for the running Turn, and as many for its next Step; one more is `rate_limited`."""
     pending_events: int = 256
     """Model events that may wait for the loop before the provider is held back."""
     first_event_seconds: float | None = FIRST_EVENT_SECONDS

@@ -116,7 +116,7 @@ class TurnLoop:
         stored: list[Operation] = [SaveMessage(message), accepted_answer(prompt, receipt, session.session_id, now)]
         if steered is not None:
             await session.commit(stored)
-            steered.joined = True
+            steered.unread += 1
             session.publish_message(message)
         else:
             await self._accept(message, stored, starts=not self.busy)
@@ -154,9 +154,9 @@ class TurnLoop:
             if running != options.expected_turn_id:
                 fault = f"expected_turn_id: the running turn is {running}"
                 raise RequestError("conflict", fault, field="expected_turn_id")
-            return
-        if len(self.queue) >= self._env.limits.queued_prompts:
-            raise RequestError("rate_limited", f"{len(self.queue)} prompts are waiting already")
+        waiting = self.active.unread if self.active and options.expected_turn_id else len(self.queue)
+        if waiting >= self._env.limits.queued_prompts:
+            raise RequestError("rate_limited", f"{waiting} prompts are waiting already")
 
     async def _start_next(self) -> None:
         """The oldest queued prompt becomes the running Turn."""
@@ -188,13 +188,13 @@ class TurnLoop:
 
     async def step_done(self, turn: Turn, *, called_tools: bool) -> None:
         """A Step and all of its tools have ended: the next Step, or the Turn's end (M8). Raises StoreUnavailable."""
-        if not called_tools and not turn.joined:
+        if not called_tools and not turn.unread:
             await self.close_turn(turn, "completed", None)
         elif turn.steps >= self._env.limits.steps:
             reason = TurnError("too_many_steps", f"the turn was ended after {turn.steps} steps")
             await self.close_turn(turn, "failed", reason)
         else:
-            if turn.joined:
+            if turn.unread:
                 await self._session.close_message()
             self.answer.begin_step(turn)
 
@@ -338,6 +338,8 @@ class TurnLoop:
     def _closed_message(self, turn: Turn, error: TurnError | None) -> AgentMessage:
         """The open Message as it will be closed; a new one just for the error where none is open."""
         projection = self._session.projection or self._session.new_projection(turn.turn_id)
+        if turn.discarded is not None and projection.has_step(turn.discarded):
+            projection = projection.without_step(turn.discarded)
         extra = [] if error is None else [error_part(self._env, error)]
         reason = "" if error is None else error.message
         return projection.closed(updated_at=self._env.now(), reason=reason, extra=extra)

@@ -24,6 +24,7 @@ from turnwire.sessions.faults import store_faults
 from turnwire.sessions.interactions import Interactions
 from turnwire.sessions.loop import TurnLoop
 from turnwire.sessions.mailbox import Chore, Job, Mailbox
+from turnwire.sessions.preview import Preview
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.snapshots import page_frame, session_frame, snapshot_frames
 from turnwire.sessions.titles import Titles
@@ -34,7 +35,6 @@ from turnwire.store.base import (
     SessionRecord,
     StoredPage,
     UpdateSession,
-    preview_of,
 )
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.messages import AgentMessage, Config, Message, UserMessage
@@ -70,8 +70,9 @@ class Session:
         self._closed: Exception | None = None
         self._working = False
         """Whether a job or an event is being worked on: the Session's task must not be ended now."""
-        self._preview_sequence = record.message_count
-        """Where the Message stands from which the preview is taken, at most."""
+        self._postponed = 0
+        """How many things are to be tried again later."""
+        self._preview = Preview(record)
         self._pages: dict[tuple[int, Audience], StoredPage] = {}
         self._snapshots: dict[tuple[int, Audience], SnapshotFrames] = {}
 
@@ -111,8 +112,10 @@ class Session:
 
         async def post() -> None:
             await trio.sleep(self.env.limits.store_retry_seconds)
+            self._postponed -= 1
             self.mailbox.post(Chore(action))
 
+        self._postponed += 1
         self.nursery.start_soon(post)
 
     def close(self, error: Exception) -> None:
@@ -124,8 +127,8 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Nobody needs the Session in memory: no Turn, no watcher, no holder, no job, no request in the background."""
-        needed = self.loop.busy or self.channel.watched or self.pins or self._working
+        """Nobody needs the Session in memory: no Turn, watcher, holder, or job, nor anything in the background."""
+        needed = self.loop.busy or self.channel.watched or self.pins or self._working or self._postponed
         return not (needed or self.compaction.running or self.titles.running) and self.mailbox.empty
 
     # ------------------------------------------------------------------------------------- commit, then tell everyone
@@ -144,15 +147,11 @@ class Session:
         self._pages.clear()
 
     def _count(self, message: Message) -> None:
-        preview = preview_of(message)
-        if preview is None or message.sequence < self._preview_sequence:
-            preview = self.record.preview
-        else:
-            self._preview_sequence = message.sequence
+        self._preview.stored(message)
         self.record = structs.replace(
             self.record,
             message_count=max(self.record.message_count, message.sequence),
-            preview=preview,
+            preview=self._preview.text,
             updated_at=max(self.record.updated_at, message.updated_at),
         )
 

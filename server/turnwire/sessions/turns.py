@@ -35,8 +35,10 @@ class Turn:
         """How the Turn is to end, while the store cannot write its end."""
         self.steps = 0
         """Model calls so far, retries not counted."""
-        self.joined = False
-        """Whether a User Message has joined the Turn that no Step has read yet (M8)."""
+        self.unread = 0
+        """How many User Messages have joined the Turn that no Step has read yet (M8)."""
+        self.discarded: str | None = None
+        """The Step whose Parts did not agree, while the end of the Turn is not stored: none of it is to be (S2)."""
         self.changes = FileChanges()
         """Files that its tools have changed (L5)."""
         self.finished = trio.Event()
