@@ -3,6 +3,7 @@
 import logging
 import math
 import random
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
@@ -16,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.trio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
+from certificates import Certificate
 from turnwire.gateway import Authenticator, Authorizer, Document, Gateway, GatewaySettings, OpenAccess
 from turnwire.gateway.tokens import TokenAuthenticator, create_token, key_of
 from turnwire.sessions.channel import Channel, SnapshotFrames, Watcher
@@ -554,6 +556,8 @@ class World:
         self.port = 0
         self.problem: str | None = None
         self.downlinks: list[Pipe] = []
+        self.trust: ssl.SSLContext | None = None
+        """What clients speak TLS with; None: they do not."""
         self.served = trio.Event()
         """Set when `Gateway.serve` has returned."""
         self.serving = trio.CancelScope()
@@ -589,9 +593,12 @@ class World:
             "compression": None,
             "proxy": None,
         }
+        url = "ws://localhost/ws"
+        if self.trust is not None:
+            url, settings["ssl"] = "wss://localhost/ws", self.trust
         async with (
             trio.open_nursery() as nursery,
-            connect("ws://localhost/ws", stream=stream, **(settings | options)) as socket,
+            connect(url, stream=stream, **(settings | options)) as socket,
         ):
             client = Client(socket, format)
             await nursery.start(client.collect)
@@ -610,17 +617,20 @@ async def gateway_world(
     settings: GatewaySettings | None = None,
     *,
     network: bool = False,
+    certificate: Certificate | None = None,
     documents: dict[str, Document] | None = None,
     authenticator: Authenticator | None = None,
     authorizer: Authorizer | None = None,
     ahead: list[float] | None = None,
 ) -> AsyncIterator[World]:
-    """A gateway over memory links, or with `network` on a real loopback port.
+    """A gateway over memory links, or with `network` on a real loopback port, with TLS if there is a certificate.
 
     Its wall clock is `world_time`, plus what stands in `ahead`.
     """
     sessions = MemorySessions()
     given = structs.replace(settings or GatewaySettings(), port=0)
+    if certificate is not None:
+        given = structs.replace(given, tls=certificate.for_server())
     async with trio.open_nursery() as nursery:
         worlds: list[World] = []
         gateway = Gateway(
@@ -636,6 +646,8 @@ async def gateway_world(
         )
         world = World(gateway, sessions)
         worlds.append(world)
+        if certificate is not None:
+            world.trust = certificate.for_client()
         if not network:
             world.listener = MemoryListener()
         [(_, world.port)] = await nursery.start(world.serve)

@@ -21,7 +21,7 @@ from turnwire_protocol.codec import Format, decode_map, encode
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
 from turnwire_protocol.view import SessionView
 
-LISTENING = "turnwire: listening on http://"
+LISTENING = "turnwire: listening on "
 PATIENCE_SECONDS = 60.0
 """How long a test waits for something that must come. No test passes or fails by the time that something takes."""
 
@@ -45,7 +45,7 @@ class ServerProcess:
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
-    async def wait_until_listening(self) -> None:
+    async def wait_until_listening(self, scheme: str) -> None:
         text = b""
         while b"\n" not in text:
             chunk = await self._output.receive_some()
@@ -53,8 +53,9 @@ class ServerProcess:
                 raise AssertionError(f"the server ended before it listened:\n{self.log.read_text()}")
             text += bytes(chunk)
         line = text.decode().splitlines()[0]
-        assert line.startswith(LISTENING), line
-        self.address = line.removeprefix(LISTENING)
+        start = f"{LISTENING}{scheme}://"
+        assert line.startswith(start), line
+        self.address = line.removeprefix(start)
 
     async def kill(self) -> None:
         """`kill -9`, and the process is gone when this returns."""
@@ -80,6 +81,7 @@ async def server_process(
     port: int = 0,
     environment: Mapping[str, str] | None = None,
     program: Sequence[str] = ("-m", "turnwire"),
+    scheme: str = "http",
 ) -> AsyncIterator[ServerProcess]:
     """A server on `data`, killed at the end if it still runs. Its log is `<data>.log`.
 
@@ -98,7 +100,7 @@ async def server_process(
         server = ServerProcess(process, process.stdout, log)
         try:
             with trio.fail_after(PATIENCE_SECONDS):
-                await server.wait_until_listening()
+                await server.wait_until_listening(scheme)
             yield server
         finally:
             if process.returncode is None:

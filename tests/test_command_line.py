@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness import server_process, wire_client
-from turnwire.settings import FLAGS, SettingError, settings_from
+from turnwire.flags import FLAGS
+from turnwire.settings import SettingError, settings_from
 
 
 def turnwire(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -55,6 +56,10 @@ WRONG = [
     ("host", "no host"),
     ("key-file", "/nowhere/key"),
     ("key-file", "/dev/null"),
+    ("tls-certificate", "/nowhere/certificate"),
+    ("tls-certificate", "/dev/null"),
+    ("tls-key", "/nowhere/key"),
+    ("tls-key", "/dev/null"),
     ("allowed-hosts", "a.example,b.example:80"),
     ("allowed-hosts", "https://a.example"),
     ("allowed-origins", "a.example"),
@@ -69,6 +74,7 @@ WRONG = [
     ("workspace", "/nowhere"),
     ("context-window-tokens", "999"),
     ("titles", "yes"),
+    ("compression", "deflate"),
     ("grace-seconds", "soon"),
     ("grace-seconds", "nan"),
     ("tick-ms", "0"),

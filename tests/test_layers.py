@@ -12,6 +12,8 @@ LAYERS = (
         "turnwire.app",
         "turnwire.cli",
         "turnwire.__main__",
+        "turnwire.flags",
+        "turnwire.flag_values",
         "turnwire.settings",
         "turnwire.conformance",
         "turnwire.database",

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from faults import faulty_process
 from harness import PATIENCE_SECONDS, Refused, server_process, wire_client
+from turnwire.flags import FLAGS
 from turnwire.measures import Histogram
-from turnwire.settings import FLAGS
 
 Numbers = dict[str, float]
 

@@ -136,9 +136,10 @@ class Turnwire:
                 if metrics_port is not None:
                     metrics = Metrics(gateway, registry, store)
                     place = await nursery.start(metrics.serve, metrics_host, metrics_port)
-                    lines.append(f"turnwire: metrics on {_url(*place)}/metrics")
+                    lines.append(f"turnwire: metrics on http://{_place(*place)}/metrics")
                 (bound, port), *_ = await nursery.start(gateway.serve)  # a name may have several addresses
-                for line in (f"turnwire: listening on {_url(bound, port)}", *lines):
+                scheme = "http" if settings.tls is None else "https"
+                for line in (f"turnwire: listening on {scheme}://{_place(bound, port)}", *lines):
                     announce(line)
                 await anext(signals)
                 watchdog.give(grace_seconds + settings.close_timeout_s + RESERVE_SECONDS)
@@ -181,5 +182,5 @@ class Turnwire:
         )
 
 
-def _url(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+def _place(host: str, port: int) -> str:
+    return f"{f'[{host}]' if ':' in host else host}:{port}"

@@ -15,9 +15,10 @@ import trio
 from turnwire import database, logs
 from turnwire.app import Turnwire
 from turnwire.conformance import command as conformance
+from turnwire.flags import FLAGS
 from turnwire.gateway import GatewaySettings, TokenAuthenticator
 from turnwire.sessions.environment import now_ms
-from turnwire.settings import FLAGS, SettingError, Settings, settings_from
+from turnwire.settings import SettingError, Settings, settings_from
 from turnwire.stopping import Watchdog
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
 from turnwire.token_command import add_token_command, run_token_command
@@ -31,6 +32,9 @@ examples:
   turnwire serve --port 9000 --data /var/lib/chat/turnwire.db
   turnwire serve --host 0.0.0.0 --key-file turnwire.key --allowed-hosts chat.example.org
       for others, who need a token each (turnwire token create)
+  turnwire serve --host 0.0.0.0 --key-file turnwire.key --allowed-hosts chat.example.org --port 443
+      --tls-certificate fullchain.pem --tls-key privkey.pem
+      the same by https and wss, without a proxy
   turnwire serve --model openai:gpt-4o-mini
       with the key in OPENAI_API_KEY
   turnwire serve --model anthropic:claude-sonnet-4-5
@@ -137,6 +141,8 @@ async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog) -> bool:
             allowed_origins=settings.allowed_origins,
             write_timeout_s=settings.write_timeout_seconds,
             close_timeout_s=settings.close_seconds,
+            tls=settings.tls,
+            compression=settings.compression,
         ),
         authenticator=None if settings.key_file is None else TokenAuthenticator(settings.key_file),
         grace_seconds=settings.grace_seconds,

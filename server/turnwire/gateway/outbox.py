@@ -48,6 +48,7 @@ class Outbox:
         "_tick",
         "closed",
         "control_bytes",
+        "encode",
         "frames_out",
         "interruptions",
         "lags",
@@ -62,6 +63,8 @@ class Outbox:
         self._snapshots: dict[str, deque[bytes]] = {}
         self._lagged: set[str] = set()
         self._tick: bytes | None = None
+        self.encode: Callable[[bytes], bytes] | None = None
+        """What becomes of a frame on this connection alone, in the order in which frames are written."""
         self.control_bytes = 0
         """Bytes that wait in the control lane; the owner holds back what would make it grow."""
         self.frames_out = 0
@@ -208,6 +211,8 @@ class Outbox:
         if not frames:
             return None
         self.frames_out += len(frames)
+        if self.encode is not None:
+            frames = [self.encode(frame) for frame in frames]
         return memoryview(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def _refill(self) -> None:

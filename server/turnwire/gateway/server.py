@@ -25,6 +25,7 @@ from turnwire.gateway.authorization import GrantRules, Guard
 from turnwire.gateway.connection import Connection, format_of
 from turnwire.gateway.fanout import Fanout
 from turnwire.gateway.http import TOO_BUSY, Document, Site, plain
+from turnwire.gateway.listening import PatientListener, address_of
 from turnwire.gateway.outbox import Outbox, OutboxLimits
 from turnwire.gateway.principals import Authenticator, Authorizer
 from turnwire.gateway.rates import Buckets, Places
@@ -34,7 +35,7 @@ from turnwire.gateway.stream import FrameStream, StreamLimits
 from turnwire.gateway.surroundings import Surroundings
 from turnwire.gateway.traffic import Traffic
 from turnwire.gateway.websocket import QuietLogger, WebSocket
-from turnwire.gateway.wire import wire_frame
+from turnwire.gateway.wire import compressed, wire_frame
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, ReloadNotice
 
 _log = logging.getLogger(__name__)
@@ -143,9 +144,9 @@ class Gateway:
                 partial(
                     serve,
                     self._handle,
-                    listeners=cast(list[trio.SocketListener], list(listeners)),
+                    listeners=cast(list[trio.SocketListener], [PatientListener(each) for each in listeners]),
                     select_subprotocol=_select_subprotocol,
-                    compression=None,
+                    compression="deflate" if settings.compression else None,
                     process_request=self._process_request,
                     server_header=self._server,
                     logger=QuietLogger(logging.getLogger("websockets.server"), {}),
@@ -158,7 +159,7 @@ class Gateway:
             )
             nursery.start_soon(self._tick)
             nursery.start_soon(self._fanout.run)
-            task_status.started([_address_of(listener) for listener in listeners])
+            task_status.started([address_of(listener) for listener in listeners])
             await self._drained.wait()
             nursery.cancel_scope.cancel()
 
@@ -227,7 +228,10 @@ class Gateway:
 
     async def _handle(self, socket: ServerConnection) -> None:
         assert socket.request is not None
-        connection = Connection(cast(WebSocket, socket), self._surroundings, bearer_of(socket.request.headers))
+        websocket = cast(WebSocket, socket)
+        if socket.protocol.extensions:
+            websocket.frames.outbox.encode = compressed(socket.protocol.extensions)
+        connection = Connection(websocket, self._surroundings, bearer_of(socket.request.headers))
         self._connections.add(connection)
         self._traffic.opened += 1
         try:
@@ -252,6 +256,9 @@ class Gateway:
             lambda session_id: wire_frame(ReloadNotice(session_id, "lagged"), format_of(protocol.subprotocol)),
         )
         ticket = self._admission.arrive(host_of(stream))
+        if self._settings.tls is not None:
+            # Its handshake is part of the first read, so who is one too many does not even get that.
+            stream = trio.SSLStream(stream, self._settings.tls, server_side=True, https_compatible=True)
         frames = FrameStream(stream, nursery, outbox, self._stream_limits, None if ticket is None else ticket.end)
         socket = WebSocket(
             nursery,
@@ -296,10 +303,3 @@ def _select_subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol
     if offered:
         raise NegotiationError(f"known subprotocols are {SUBPROTOCOL_JSON} and {SUBPROTOCOL_MSGPACK}")
     return None
-
-
-def _address_of(listener: trio.abc.Listener[Any]) -> tuple[str, int]:
-    if isinstance(listener, trio.SocketListener):
-        host, port = listener.socket.getsockname()[:2]
-        return host, port
-    return "", 0

@@ -1,5 +1,6 @@
 """What a gateway can be told: addresses, limits and times, each with its unit. Where the values come from is not."""
 
+import ssl
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +20,13 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     host: str = "127.0.0.1"
     port: int = 8787
     """0: any free port; `Gateway.serve` reports which."""
+
+    tls: ssl.SSLContext | None = None
+    """What `https` and `wss` are served with; None: `http` and `ws`."""
+    compression: bool = False
+    """Clients that offer permessage-deflate get it. It saves bytes and costs time and memory for each of them, since
+    their frames cannot be shared; secrets beside text that others choose do not belong on such a connection.
+    """
 
     allowed_hosts: tuple[str, ...] = ()
     """Host names besides those of this machine under which the server may be asked (X1)."""

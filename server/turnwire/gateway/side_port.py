@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import trio
 from websockets.http11 import Request, Response
@@ -12,6 +12,7 @@ from websockets.trio.server import ServerConnection, serve
 
 from turnwire.gateway.auth import Doorman, is_loopback
 from turnwire.gateway.http import answer_with, plain
+from turnwire.gateway.listening import PatientListener
 
 Made: TypeAlias = tuple[bytes, str]
 """Body and content type."""
@@ -54,7 +55,7 @@ async def serve_side_port(
             partial(
                 serve,
                 never,
-                listeners=listeners,
+                listeners=cast(list[trio.SocketListener], [PatientListener(each) for each in listeners]),
                 process_request=answer,
                 open_timeout=OPEN_SECONDS,
                 ping_interval=None,

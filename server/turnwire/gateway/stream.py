@@ -3,8 +3,9 @@
 It stands between websockets and the accepted stream. What websockets sends (opening handshake, pongs, close) and what
 the gateway feeds go through the same outbox, so frames never interleave, and a client that does not read blocks
 neither of them. A frame for an idle client is written at once, without a task switch; what the kernel refuses is left
-to one task, which is started on demand and gives the client up when it takes no byte for `write_timeout`. After a
-close frame nothing more is accepted, and the connection ends within `close_timeout`, whatever the client does.
+to one task, which is started on demand and gives the client up when it takes no byte for `write_timeout`. Under TLS
+that task writes everything. After a close frame nothing more is accepted, and the connection ends within
+`close_timeout`, whatever the client does.
 
 Which frame goes next is decided in `outbox`; what frames mean, in `connection`.
 """
@@ -66,7 +67,10 @@ class FrameStream(trio.abc.HalfCloseableStream):
         """Called once when the peer has sent more than `allowance` bytes."""
         self.allowance = 0
         self._inner = inner
+        self._transport = inner.transport_stream if isinstance(inner, trio.SSLStream) else inner
+        """Below TLS, if there is any: what is ended after the last frame, or closed when the peer is given up."""
         self._socket = inner.socket if isinstance(inner, trio.SocketStream) else None
+        """What is written to without a task switch; None where something stands between."""
         self._nursery = nursery
         self._limits = limits
         self._on_end = on_end
@@ -87,7 +91,7 @@ class FrameStream(trio.abc.HalfCloseableStream):
         `joined` are the same bytes as `frames`: a client that keeps up gets them in one write.
         """
         outbox = self.outbox
-        if self._socket is not None and outbox.idle and not outbox.closed:
+        if self._socket is not None and outbox.encode is None and outbox.idle and not outbox.closed:
             if not outbox.is_lagged(session_id):
                 written = self._try_write(joined)
                 outbox.frames_out += len(frames)
@@ -124,8 +128,8 @@ class FrameStream(trio.abc.HalfCloseableStream):
         if self.dead:
             return
         self._die()
-        if self._socket is not None:
-            self._socket.close()
+        if isinstance(self._transport, trio.SocketStream):
+            self._transport.socket.close()
         else:
             self._nursery.start_soon(trio.aclose_forcefully, self._inner)
 
@@ -181,8 +185,9 @@ class FrameStream(trio.abc.HalfCloseableStream):
             self.abandon()
 
     async def _end_inner(self) -> None:
-        if isinstance(self._inner, trio.abc.HalfCloseableStream):
-            await self._inner.send_eof()
+        # TLS has no half close, and without one the peer's last bytes would turn the end into a reset.
+        if isinstance(self._transport, trio.abc.HalfCloseableStream):
+            await self._transport.send_eof()
         else:
             await self.aclose()
 

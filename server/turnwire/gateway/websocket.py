@@ -38,7 +38,7 @@ class WebSocket(ServerConnection):
         **options: Any,
     ) -> None:
         self.frames = frames
-        frames.allowance = first_bytes
+        frames.allowance = self._first_bytes = first_bytes
         frames.on_excess = self._refuse_excess
         self._max_fragments = max_fragments
         self._fragments = 0
@@ -48,6 +48,11 @@ class WebSocket(ServerConnection):
         """As websockets does; called for each frame before more is read, so that the allowance ends in time."""
         if isinstance(event, Frame) and event.opcode in DATA_OPCODES:
             self._fragments += 1
+            if self.frames.on_excess is not None:
+                self._first_bytes -= len(event.data)
+                if self._first_bytes < 0:  # what came over the network may have been compressed
+                    self._refuse_excess()
+                    return
             if self._fragments > self._max_fragments:
                 # Empty ones would never reach the limit in bytes.
                 self.close_now(1009, "too many fragments")

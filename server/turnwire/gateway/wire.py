@@ -1,8 +1,13 @@
-"""WebSocket frames of whole messages, serialised once: a server's are unmasked and, without compression, all equal."""
+"""WebSocket frames of whole messages, serialised once: a server's are unmasked and, without compression, all equal.
 
+With compression each connection makes its own of them, by `compressed`.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from websockets.frames import Frame, Opcode
+from websockets.extensions import Extension
+from websockets.frames import DATA_OPCODES, Frame, Opcode
 
 from turnwire.sessions.channel import Published, SnapshotFrames
 from turnwire_protocol.codec import Format, encode
@@ -40,3 +45,34 @@ def wire_parts_of(snapshot: SnapshotFrames, format: Format) -> tuple[bytes, ...]
     if parts is None:
         parts = snapshot.wire[format] = tuple(to_wire(part, format) for part in snapshot.encoded(format))
     return parts
+
+
+def compressed(extensions: Sequence[Extension]) -> Callable[[bytes], bytes]:
+    """What makes a connection's own frames of those that all share, by what it has agreed on.
+
+    A compressor remembers what it has seen, so it must be given the frames in the order in which they are written, and
+    each that it is given must be written.
+    """
+
+    def encode(frames: bytes) -> bytes:
+        first = frames[0] & 0x0F
+        if not frames[0] & _FIN or first not in DATA_OPCODES:
+            return frames  # the answer to the opening handshake, a pong, a close
+        start, end = _payload_of(frames)
+        message = Frame(Opcode(first), frames[start:end]).serialize(mask=False, extensions=extensions)
+        return message + frames[end:]  # a ping may stand behind a tick
+
+    return encode
+
+
+_FIN: Final = 0x80
+
+
+def _payload_of(frame: bytes) -> tuple[int, int]:
+    """Where the payload of an unmasked frame begins and ends."""
+    length = frame[1]
+    if length == 126:
+        return 4, 4 + int.from_bytes(frame[2:4], "big")
+    if length == 127:
+        return 10, 10 + int.from_bytes(frame[2:10], "big")
+    return 2, 2 + length
