@@ -449,19 +449,6 @@ async def test_Q5_stop_cancels_the_card_in_the_same_commit_in_every_tab(
         assert await w.stored() == stored
 
 
-async def test_P7_a_card_that_nobody_answers_expires(autojump_clock: object, world: MakeWorld, box: Toolbox) -> None:
-    limits = SessionLimits(interaction_seconds=60)
-    async with world(tool_calls(("danger", "{}")), text_answer("ok"), tools=box.registry, limits=limits) as w:
-        await w.session()
-        watcher = await w.watch()
-        await prompt(w)
-        await until_idle(w, watcher)
-        (_, agent) = await w.stored()
-        assert parts(agent, "interaction")[0]["status"] == "expired"
-        assert parts(agent, "tool")[0]["state"] == "failed"
-        assert box.ran == []
-
-
 async def test_S9_a_resent_answer_gets_the_same_result(autojump_clock: object, world: MakeWorld, box: Toolbox) -> None:
     async with world(tool_calls(("danger", "{}")), text_answer("ok"), tools=box.registry) as w:
         await w.session()

@@ -36,7 +36,8 @@ class SessionLimits(Struct, kw_only=True, frozen=True):
     steps: int = 100
     """Model calls of one Turn, retries not counted; one more fails the Turn (`too_many_steps`)."""
     interaction_seconds: float | None = None
-    """How long an approval or a question waits for the user before it is `expired`; None: for ever."""
+    """How long an approval or a question waits for the user at most before it is `expired`. None: approvals for ever;
+    questions never longer than the `timeout_seconds` of their tool (a day for `ask_user`)."""
     queued_prompts: int = 100
     """Prompts that may wait for the running Turn, and as many for its next Step; one more is `rate_limited`."""
     pending_events: int = 256

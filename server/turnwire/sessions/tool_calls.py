@@ -5,6 +5,7 @@ only while its call is the Turn's own and still running, so that nothing a tool 
 """
 
 import logging
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +41,7 @@ class ToolCalls:
         self._loop = loop
         self._env = session.env
         self._scopes: dict[str, trio.CancelScope] = {}
-        """The running calls by `tool_call_id`."""
+        """What is under way for a call, by `tool_call_id`: the call itself, or the time that the user has for it."""
 
     # ------------------------------------------------------------------------------------------------------- starting
 
@@ -63,44 +64,48 @@ class ToolCalls:
         assert projection is not None, "the Step was just stored"
         ready = [part for part in projection.tools(step_id) if part.state == "ready"]
         draft = projection.draft()
-        started = [part for part in ready if self._start_one(draft, part)]
+        started, asked = [], []
+        for part in ready:
+            match self._start_one(draft, part):
+                case ToolPart() as running:
+                    started.append(running)
+                case InteractionPart() as interaction:
+                    asked.append((interaction, self._patience(self._tool(part))))
         if ready:
             await self._session.checkpoint(draft)
-        for part in started:
-            self._run(turn, part)
-        if self._env.limits.interaction_seconds is not None:
-            for interaction in draft.interactions():
-                if interaction.status == "pending":
-                    self._session.nursery.start_soon(self._expire_later, interaction.interaction_id)
+        for running in started:
+            self._run(turn, running)
+        for interaction, seconds in asked:
+            self._session.nursery.start_soon(self._expire, interaction, seconds, self._scope(interaction.tool_call_id))
         await self.step_on(turn, step_id)
 
-    def _start_one(self, draft: Projection, part: ToolPart) -> bool:
-        """Moves a ready Tool on in the draft; True when it runs now."""
+    def _start_one(self, draft: Projection, part: ToolPart) -> ToolPart | InteractionPart | None:
+        """Moves a ready Tool on in the draft; gives the Part of what is now under way: its run, or its question."""
         tool = self._tool(part)
         if tool.question is None and not self._needs_approval(tool):
-            draft.replace(_moved(part, "running"))
-            return True
+            running = _moved(part, "running")
+            draft.replace(running)
+            return running
         try:
             request = _request(tool, part)
         except Exception as error:  # noqa: BLE001 - a fault of the tool fails its call, not the Session
             _log.exception("the tool %s cannot say what it wants to know", tool.name)
             draft.replace(structs.replace(_moved(part, "failed"), error=f"the tool failed: {type(error).__name__}"))
-            return False
+            return None
         draft.replace(_moved(part, "waiting-user"))
-        draft.add(
-            InteractionPart(
-                part_id=self._env.new_id("part"),
-                sequence=1,
-                step_id=part.step_id,
-                interaction_id=self._env.new_id("ask"),
-                interaction_type="approval" if tool.question is None else "question",
-                tool_call_id=part.tool_call_id,
-                status="pending",
-                revision=draft.revision + 1,
-                request=request,
-            )
+        interaction = InteractionPart(
+            part_id=self._env.new_id("part"),
+            sequence=1,
+            step_id=part.step_id,
+            interaction_id=self._env.new_id("ask"),
+            interaction_type="approval" if tool.question is None else "question",
+            tool_call_id=part.tool_call_id,
+            status="pending",
+            revision=draft.revision + 1,
+            request=request,
         )
-        return False
+        draft.add(interaction)
+        return interaction
 
     def _tool(self, part: ToolPart) -> Tool:
         tool = self._env.tools.get(part.tool_name)
@@ -113,8 +118,7 @@ class ToolCalls:
     # -------------------------------------------------------------------------------------------------------- running
 
     def _run(self, turn: Turn, part: ToolPart) -> None:
-        scope = self._scopes[part.tool_call_id] = trio.CancelScope()
-        self._session.nursery.start_soon(self._run_task, turn, part, scope)
+        self._session.nursery.start_soon(self._run_task, turn, part, self._scope(part.tool_call_id))
 
     async def _run_task(self, turn: Turn, part: ToolPart, scope: trio.CancelScope) -> None:
         context = ToolContext(
@@ -148,7 +152,7 @@ class ToolCalls:
             )
             self._session.post_later(partial(self._ended, turn, tool_call_id, result))
             return
-        self._scopes.pop(tool_call_id, None)
+        self._settle(tool_call_id)
         await self.step_on(turn, part.step_id)
 
     async def step_on(self, turn: Turn, step_id: Any) -> None:
@@ -167,11 +171,22 @@ class ToolCalls:
     def _is_running(self, turn: Turn) -> bool:
         return self._loop.active is turn and turn.closing is None
 
-    def cancel_all(self) -> None:
-        """The Turn is over: no tool goes on, and none starts after (T3)."""
-        for scope in self._scopes.values():
+    def _scope(self, tool_call_id: str) -> trio.CancelScope:
+        """The scope of what begins for this call; what was under way for it before is over."""
+        self._settle(tool_call_id)
+        scope = self._scopes[tool_call_id] = trio.CancelScope()
+        return scope
+
+    def _settle(self, tool_call_id: str) -> None:
+        """Nothing is under way for this call any more."""
+        scope = self._scopes.pop(tool_call_id, None)
+        if scope is not None:
             scope.cancel()
-        self._scopes.clear()
+
+    def cancel_all(self) -> None:
+        """The Turn is over: no tool goes on, none starts after, and nobody is waited for (T3)."""
+        for tool_call_id in list(self._scopes):
+            self._settle(tool_call_id)
 
     # ----------------------------------------------------------------------------------------------- what users decide
 
@@ -192,13 +207,19 @@ class ToolCalls:
         """Commits the draft, in which an Interaction ended without consent: its Tool fails and never runs (P7)."""
         draft.replace(structs.replace(_moved(part, "failed"), error=error))
         await self._session.checkpoint(draft, *also)
+        self._settle(part.tool_call_id)
         await self.step_on(turn, part.step_id)
 
-    async def _expire_later(self, interaction_id: str) -> None:
-        seconds = self._env.limits.interaction_seconds
-        assert seconds is not None
-        await trio.sleep(seconds)
-        self._session.mailbox.post(Chore(partial(self._session.interactions.expire, interaction_id)))
+    def _patience(self, tool: Tool) -> float:
+        """How many seconds the user has: a question as long as its tool says, and none longer than the limit."""
+        limit = self._env.limits.interaction_seconds
+        return min(math.inf if tool.question is None else tool.timeout_seconds, math.inf if limit is None else limit)
+
+    async def _expire(self, interaction: InteractionPart, seconds: float, scope: trio.CancelScope) -> None:
+        """Lets a pending Interaction expire, unless it is settled before."""
+        with scope:
+            await trio.sleep(seconds)
+            self._session.mailbox.post(Chore(partial(self._session.interactions.expire, interaction.interaction_id)))
 
 
 def _moved(part: ToolPart, to: Any) -> ToolPart:

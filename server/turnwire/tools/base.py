@@ -62,7 +62,8 @@ class Tool(Struct, kw_only=True, frozen=True):
 
     `parse` turns the finished input text into plain JSON that fits the schema; raises ToolInputError. `run` gives plain
     JSON; whatever it raises fails the call. `question` is set instead of `run` for a tool that only asks the user: it
-    turns the parsed input into the questions, and the answers become the output.
+    turns the parsed input into the questions, and the answers become the output. `timeout_seconds` bounds the run, or
+    how long the user has for the answers.
     """
 
     name: str

@@ -13,7 +13,7 @@ from turnwire.tools.functions import input_parser, input_schema
 from turnwire_protocol.parts import Id
 
 ANSWER_SECONDS: Final = 24 * 3600.0
-"""How long a question may wait for the user."""
+"""How long a question waits for the user before it is `expired`."""
 
 QUESTIONS: Final = 10
 OPTIONS: Final = 20
