@@ -26,6 +26,7 @@ from turnwire.models.base import (
 from turnwire.models.timeline import Timeline, TimelineProvider
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire.sessions.environment import Environment, SessionLimits
+from turnwire.sessions.mailbox import Chore
 from turnwire.sessions.registry import Registry
 from turnwire.store.base import Store
 from turnwire.store.memory import MemoryStore, open_memory
@@ -175,6 +176,18 @@ async def exchange(world: World, text: str) -> str:
     """One prompt and its answer in Session s1; gives the Turn's status."""
     async with world.registry.open("s1") as session:
         return (await (await session.prompt(text)).finished()).status
+
+
+async def break_down(w: World) -> None:
+    """A fault in the task of Session s1, from which it is recovered."""
+
+    async def fault() -> None:
+        raise ZeroDivisionError("a bug")
+
+    session = w.registry.in_memory("s1")
+    assert session is not None
+    session.mailbox.post(Chore(fault))
+    await trio.sleep(1)
 
 
 def model_warnings(watcher: ViewWatcher) -> list[Map]:

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 import trio
 
-from sessions_world import MakeWorld, World, exchange, text_answer
+from sessions_world import MakeWorld, break_down, exchange, text_answer
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
-from turnwire.sessions.mailbox import Chore
 from turnwire.store.base import Operation
 from turnwire.store.memory import MemoryStore
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.mutations import Mutation
 from turnwire_protocol.parts import TextInput
 
 
@@ -40,18 +38,6 @@ class Passer:
     def restarted(self, session_id: str) -> None: ...
 
     def ended(self, session_id: str, reason: EndReason) -> None: ...
-
-
-async def break_down(w: World) -> None:
-    """A fault in the task of Session s1, from which it is recovered."""
-
-    async def fault() -> None:
-        raise ZeroDivisionError("a bug")
-
-    session = w.registry.in_memory("s1")
-    assert session is not None
-    session.mailbox.post(Chore(fault))
-    await trio.sleep(1)
 
 
 async def test_W8_a_prompt_that_waits_when_a_drain_begins_starts_no_turn(
@@ -129,17 +115,6 @@ async def test_T2_a_turn_prompted_after_a_fault_is_waited_for_with_the_old_handl
             turn = await session.prompt("x")
             assert (await turn.finished()).status == "completed"
             assert (await turn.finished()).status == "completed"
-
-
-async def test_L1_nobody_subscribes_to_a_session_that_has_failed(autojump_clock: object, world: MakeWorld) -> None:
-    seen: list[Mutation] = []
-    async with world() as w:
-        await w.session()
-        async with w.registry.open("s1") as session:
-            await break_down(w)
-            with pytest.raises(RequestError) as refused:
-                session.subscribe(seen.append)
-            assert refused.value.code == "unavailable"
 
 
 async def test_T2_the_end_of_a_turn_whose_session_was_deleted_is_not_found(

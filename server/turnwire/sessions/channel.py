@@ -1,12 +1,10 @@
-"""The channel: who watches a Session, under which numbers, and in which bytes (W4-W6, L1).
+"""The channel: who watches a Session, under which numbers, and in which bytes (W4-W6).
 
 A channel is synchronous: `publish` numbers a Mutation and hands it to every watcher before it returns, so order is
 the same for all, and nobody's slowness is felt here. Each audience has its own `seq` line within one `epoch` (W5).
 """
 
-import inspect
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal, Protocol, TypeAlias
 
 from turnwire_protocol.codec import Format, encode, encode_mutation
@@ -17,8 +15,6 @@ Audience: TypeAlias = Literal["visible", "all"]
 """Who sees what: `all` also sees internal Messages."""
 
 EndReason: TypeAlias = Literal["deleted", "forbidden"]
-
-_log = logging.getLogger(__name__)
 
 
 class Published:
@@ -86,8 +82,6 @@ class Channel:
         self.epoch = epoch
         self._seq: dict[Audience, int] = {"visible": 0, "all": 0}
         self._watchers: dict[Audience, dict[Watcher, None]] = {"visible": {}, "all": {}}
-        self._callbacks: dict[int, tuple[Audience, Callable[[Mutation], object]]] = {}
-        self._next_callback = 0
 
     def seq(self, audience: Audience) -> int:
         """The number of the newest Mutation that this audience was given."""
@@ -95,7 +89,7 @@ class Channel:
 
     @property
     def watched(self) -> bool:
-        return bool(self._callbacks) or any(self._watchers.values())
+        return any(self._watchers.values())
 
     def add(self, watcher: Watcher, audience: Audience) -> None:
         """From now on `watcher` gets every Mutation of this audience; it is in at most one audience."""
@@ -107,17 +101,6 @@ class Channel:
         for watchers in self._watchers.values():
             watchers.pop(watcher, None)
 
-    def subscribe(self, callback: Callable[[Mutation], object], audience: Audience) -> Callable[[], None]:
-        """Calls `callback` with every Mutation from now on; returns the idempotent unsubscribe (L1)."""
-        key = self._next_callback
-        self._next_callback += 1
-        self._callbacks[key] = (audience, callback)
-
-        def unsubscribe() -> None:
-            self._callbacks.pop(key, None)
-
-        return unsubscribe
-
     def publish(self, mutation: Mutation, *, internal: bool = False) -> None:
         """Numbers the Mutation and gives it to everyone; an internal one to the audience `all` only (M4)."""
         for audience in _audiences(internal):
@@ -127,9 +110,6 @@ class Channel:
                 item = Published(mutation, self.epoch, self._seq[audience])
                 for watcher in list(watchers):
                     watcher.published(item)
-        for audience, callback in list(self._callbacks.values()):
-            if audience == "all" or not internal:
-                self._call(callback, mutation)
 
     def restarted(self) -> None:
         """Tells every watcher that the Session goes on in another epoch, and forgets them."""
@@ -145,17 +125,7 @@ class Channel:
         forgotten = [watcher for watchers in self._watchers.values() for watcher in watchers]
         for watchers in self._watchers.values():
             watchers.clear()
-        self._callbacks.clear()
         return forgotten
-
-    def _call(self, callback: Callable[[Mutation], object], mutation: Mutation) -> None:
-        try:
-            result = callback(mutation)
-            if inspect.iscoroutine(result):
-                result.close()
-                raise TypeError("the callback gave a coroutine: subscribe with an async function itself")
-        except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
-            _log.exception("a subscriber of session %(session_id)s failed", {"session_id": self.session_id})
 
 
 def _audiences(internal: bool) -> Iterator[Audience]:

@@ -6,8 +6,9 @@ The verbs are the wire's, and run through the same registry.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults
-from turnwire.sessions.session import Callback, Session
+from turnwire.sessions.subscribers import Callback, Holding, Interrupted
 from turnwire.sessions.turns import TurnResult
 from turnwire.store.base import DEFAULT_PAGE
 from turnwire_protocol import frames, messages
@@ -21,17 +22,25 @@ if TYPE_CHECKING:
 class SessionHandle:
     """The in-process API: the same verbs as on the wire (L1, T1-T4)."""
 
-    def __init__(self, registry: "Registry", session: Session) -> None:
+    def __init__(self, registry: "Registry", session_id: str, holding: Holding, environment: Environment) -> None:
+        self.session_id = session_id
         self._registry = registry
-        self._session = session
-        self.session_id = session.session_id
+        self._holding = holding
+        self._env = environment
 
-    def subscribe(self, callback: Callback, *, include_internal: bool = False) -> Callable[[], None]:
-        """Live Mutations from now on, without replay; see `Session.subscribe` (L1).
+    def subscribe(
+        self, callback: Callback, *, include_internal: bool = False, interrupted: Interrupted | None = None
+    ) -> Callable[[], None]:
+        """Calls `callback` with every Mutation from now on, in order; returns the idempotent unsubscribe (L1).
 
-        Raises RequestError when the Session has failed or was deleted since it was opened.
+        An async callback is awaited in a task of its own, one Mutation after the other; it must be seen to be async
+        before it is called. What a callback raises is logged and reaches no one else. `interrupted`, a plain function,
+        is told in the same order why Mutations are missing, see `Interruption`; when an async callback falls more than
+        `limits.callback_backlog` Mutations behind it is dropped (`lagged`), and that is logged as an error, too.
+
+        Raises RequestError when the Session was deleted since it was opened, or the handle's block has ended.
         """
-        return self._session.subscribe(callback, include_internal=include_internal)
+        return self._holding.subscribe(callback, include_internal=include_internal, interrupted=interrupted)
 
     async def messages(
         self, *, before_sequence: int | None = None, limit: int = DEFAULT_PAGE, include_internal: bool = False
@@ -53,11 +62,11 @@ class SessionHandle:
         receipt = await self._registry.prompt(
             self.session_id,
             parts=(TextInput(content),) if isinstance(content, str) else content,
-            client_request_id=client_request_id or self._session.env.new_id("req"),
+            client_request_id=client_request_id or self._env.new_id("req"),
             if_idle=if_idle,
             expected_turn_id=expected_turn_id,
         )
-        return TurnHandle(self._registry, self._session, receipt)
+        return TurnHandle(self._registry, self.session_id, receipt, self._env)
 
     async def interactions(self) -> frames.InteractionList:
         """See `Registry.interactions` (P7)."""
@@ -79,25 +88,27 @@ class SessionHandle:
 class TurnHandle:
     """Where a prompt went, and how its Turn ends."""
 
-    def __init__(self, registry: "Registry", session: Session, receipt: frames.Receipt) -> None:
-        self._registry = registry
-        self._session = session
+    def __init__(
+        self, registry: "Registry", session_id: str, receipt: frames.Receipt, environment: Environment
+    ) -> None:
         self.receipt = receipt
         self.turn_id = receipt.turn_id
+        self._registry = registry
+        self._session_id = session_id
+        self._env = environment
 
     async def finished(self) -> TurnResult:
         """Waits for the Turn's end. Never raises for a failure of model or tool: the result says so (T2).
 
         Raises RequestError `not_found` when the Session was deleted since, `unavailable` while the store cannot say.
         """
-        # After a fault the Session goes on as another object, and with it the Turns that were prompted since.
-        session = self._registry.in_memory(self._session.session_id) or self._session
-        turn = session.loop.find(self.turn_id)
+        session = self._registry.in_memory(self._session_id)
+        turn = None if session is None else session.loop.find(self.turn_id)
         if turn is not None:
             await turn.finished.wait()
             return turn.result
-        with store_faults(session.session_id):
-            record = await session.env.store.turn(self.turn_id)
+        with store_faults(self._session_id):
+            record = await self._env.store.turn(self.turn_id)
         if record is None:
             raise RequestError("not_found", f"there is no turn {self.turn_id}", field="turn_id")
         assert record.status != "queued", "an unfinished Turn is in the loop"

@@ -23,6 +23,7 @@ from turnwire.sessions.handles import SessionHandle
 from turnwire.sessions.prompts import Prompt, PromptOptions, check_input, digest_of
 from turnwire.sessions.session import Session
 from turnwire.sessions.snapshots import page_frame, session_frame
+from turnwire.sessions.subscribers import Holding
 from turnwire.store.base import (
     DEFAULT_PAGE,
     MAX_PAGE,
@@ -59,6 +60,8 @@ class Registry:
         self._live: dict[str, Session] = {}
         self._opening: dict[str, trio.Event] = {}
         self._scopes: dict[str, trio.CancelScope] = {}
+        self._holdings: dict[str, Holding] = {}
+        """What code in this process holds of Sessions in memory, and of those that failed and were not opened since."""
         self._nursery: trio.Nursery
         self.draining = False
         """Whether new Turns are refused because the server is about to stop (W8)."""
@@ -75,15 +78,18 @@ class Registry:
 
     def evict_idle(self) -> None:
         """Lets go of every Session that nobody needs in memory; the next verb opens it again, in a new epoch."""
-        for session in [session for session in self._live.values() if session.idle]:
-            self._evict(session)
+        for session_id, holding in list(self._holdings.items()):
+            session = self._live.get(session_id)
+            if not holding.used and (session is None or session.idle):
+                self._let_go(session_id, RequestError("unavailable", "the session is being closed"))
 
-    def _evict(self, session: Session) -> None:
-        if self._live.get(session.session_id) is not session:
-            return
-        del self._live[session.session_id]
-        session.close(RequestError("unavailable", "the session is being closed"))
-        self._scopes.pop(session.session_id).cancel()
+    def _let_go(self, session_id: str, error: RequestError) -> None:
+        """Whoever still has a hold of the Session gets `error` from now on."""
+        self._holdings.pop(session_id).end(error)
+        session = self._live.pop(session_id, None)
+        if session is not None:
+            session.close(error)
+            self._scopes.pop(session_id).cancel()
 
     async def drain(self, grace_seconds: float, reason: TurnError = SHUTDOWN) -> bool:
         """Refuses new Turns, gives running ones `grace_seconds`, then stops them with a stored reason (W8).
@@ -140,10 +146,18 @@ class Registry:
             session = Session(record, self._env)
             scope = await self._nursery.start(self._run_session, session)
             self._live[session_id], self._scopes[session_id] = session, scope
+            self._holding(session_id).attach(session.channel)
         finally:
             del self._opening[session_id]
             opened.set()
         return session
+
+    def _holding(self, session_id: str) -> Holding:
+        holding = self._holdings.get(session_id)
+        if holding is None:
+            backlog = self._env.limits.callback_backlog
+            holding = self._holdings[session_id] = Holding(session_id, self._nursery, backlog=backlog)
+        return holding
 
     async def _run_session(self, session: Session, *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
         """The task of one live Session. A fault in it is logged and ends that Session alone: it is recovered as after a
@@ -173,6 +187,7 @@ class Registry:
                 _log.exception("session %(session_id)s cannot be recovered", {"session_id": session.session_id})
             await trio.sleep(self._env.limits.store_retry_seconds)
         del self._live[session.session_id], self._scopes[session.session_id]
+        self._holdings[session.session_id].detach()
         session.loop.interrupted()
         session.channel.restarted()
 
@@ -365,9 +380,8 @@ class Registry:
         async def delete() -> None:
             await session.loop.stop()
             await session.commit([DeleteSession(session_id)])
-            session.close(unknown_session(session_id))
             session.channel.end("deleted")
-            self._evict(session)
+            self._let_go(session_id, unknown_session(session_id))
 
         await session.do(delete)
 
@@ -483,13 +497,17 @@ class Registry:
 
     @asynccontextmanager
     async def open(self, session_id: str) -> AsyncIterator[SessionHandle]:
-        """A Session for use in this process, kept in memory until the block ends. Raises RequestError."""
-        session = await self._open(session_id)
-        session.pins += 1
+        """A Session for use in this process, kept in memory until the block ends. Raises RequestError.
+
+        Where it fails meanwhile the handle stays good: the next verb opens the Session again, and it is kept again.
+        """
+        await self._open(session_id)
+        holding = self._holdings[session_id]
+        holding.pins += 1
         try:
-            yield SessionHandle(self, session)
+            yield SessionHandle(self, session_id, holding, self._env)
         finally:
-            session.pins -= 1
+            holding.pins -= 1
 
 
 def _taken(session_id: str) -> RequestError:

@@ -7,11 +7,8 @@ in which watchers hear of it are one order, and a snapshot can be taken between 
 How Turns go on is `loop`; who opens and closes Sessions is `registry`.
 """
 
-import inspect
-import logging
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import trio
 from msgspec import structs
@@ -42,12 +39,9 @@ from turnwire_protocol.messages import Session as SessionFrame
 from turnwire_protocol.mutations import MessageMutation, Mutation, SessionConfig, SessionTitle
 
 T = TypeVar("T")
-Callback = Callable[[Mutation], None] | Callable[[Mutation], Awaitable[None]]
 
 KEPT_PAGES = 2
 """For how many limits the newest page and the snapshot made of it are kept for the next one who joins."""
-
-_log = logging.getLogger(__name__)
 
 
 class Session:
@@ -65,8 +59,6 @@ class Session:
         self.compaction = Compaction(self)
         self.titles = Titles(self)
         self.nursery: trio.Nursery
-        self.pins = 0
-        """How many holders in this process want the Session to stay in memory."""
         self._closed: Exception | None = None
         self._working = False
         """Whether a job or an event is being worked on: the Session's task must not be ended now."""
@@ -127,8 +119,8 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Nobody needs the Session in memory: no Turn, watcher, holder, or job, nor anything in the background."""
-        needed = self.loop.busy or self.channel.watched or self.pins or self._working or self._postponed
+        """Nobody needs the Session in memory: no Turn, watcher or job, nor anything in the background."""
+        needed = self.loop.busy or self.channel.watched or self._working or self._postponed
         return not (needed or self.compaction.running or self.titles.running) and self.mailbox.empty
 
     # ------------------------------------------------------------------------------------- commit, then tell everyone
@@ -324,58 +316,3 @@ class Session:
 
     def _live_message(self) -> AgentMessage | None:
         return None if self.projection is None else self.projection.message()
-
-    def subscribe(self, callback: Callback, *, include_internal: bool = False) -> Callable[[], None]:
-        """Calls `callback` with every Mutation from now on, in order; returns the idempotent unsubscribe (L1).
-
-        An async callback is awaited in a task of its own, one Mutation after the other; it must be seen to be async
-        before it is called. What a callback raises is
-        logged and reaches no one else. An async callback that falls more than `limits.callback_backlog`
-        Mutations behind is dropped, and that is logged as an error.
-        """
-        if self._closed is not None:
-            raise self._closed
-        audience: Audience = "all" if include_internal else "visible"
-        if not _is_async(callback):
-            return self.channel.subscribe(callback, audience)
-        send, receive = trio.open_memory_channel[Mutation](self.env.limits.callback_backlog)
-
-        def enqueue(mutation: Mutation) -> None:
-            try:
-                send.send_nowait(mutation)
-            except trio.WouldBlock:
-                unsubscribe()
-                _log.error(
-                    "an async subscriber of session %(session_id)s fell behind and was dropped",
-                    {"session_id": self.session_id},
-                )
-
-        leave = self.channel.subscribe(enqueue, audience)
-
-        subscribed = True
-
-        def unsubscribe() -> None:
-            nonlocal subscribed
-            subscribed = False
-            leave()
-            send.close()
-
-        async def call_each() -> None:
-            async for mutation in receive:
-                if not subscribed:
-                    break
-                try:
-                    await callback(mutation)
-                except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
-                    _log.exception("a subscriber of session %(session_id)s failed", {"session_id": self.session_id})
-
-        self.nursery.start_soon(call_each)
-        return unsubscribe
-
-
-def _is_async(callback: Callback) -> TypeGuard[Callable[[Mutation], Awaitable[None]]]:
-    """Whether this is an async function or method, a callable object with an async `__call__`, or a partial of one."""
-    function: Any = callback
-    while isinstance(function, partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
