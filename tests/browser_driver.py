@@ -86,7 +86,7 @@ class Tab:
 
     async def wait(self, expression: str) -> None:
         """Until the JavaScript expression is true."""
-        await self._browser.command("wait", tab=self.name, expression=expression, timeout_ms=WAIT_MS)
+        await self._browser.command("wait", tab=self.name, expression=expression)
 
     async def command(self, command: str, **fields: Any) -> Any:
         """Any other command of the driver, for this tab."""
@@ -177,7 +177,7 @@ class Chromium:
 async def browser(endpoint: str) -> AsyncIterator[Browser]:
     """Tabs in the Chromium behind `endpoint`, closed at the end of the block."""
     process = await trio.lowlevel.open_process(
-        ["node", str(DRIVER), str(PACKAGE), "drive", endpoint],
+        ["node", str(DRIVER), str(PACKAGE), "drive", endpoint, str(WAIT_MS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

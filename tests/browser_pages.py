@@ -1,10 +1,14 @@
 """What the browser tests have in common: what a page shows, in the form of what the server holds."""
 
-import json
 from typing import Any
 
-from browser_driver import Tab
+import trio
+
+from browser_driver import WAIT_MS, Tab
 from harness import Map, ServerProcess, wire_client
+
+ENDLESS = "/stream 100000 5"
+"""An answer that outlasts every wait: what a test does in its middle is in its middle, however slow the machine."""
 
 DONE = """
 (() => {
@@ -30,6 +34,9 @@ SHOWN = """
 ])
 """
 """Every Message of a page: id, role, state, revision, and of each Part the id and what its type has: text or state."""
+
+
+POLL_SECONDS = 0.02
 
 
 def more_than(characters: int) -> str:
@@ -77,11 +84,16 @@ async def stored(server: ServerProcess, session_id: str) -> list[Map]:
 
 
 async def all_show_what_the_server_holds(server: ServerProcess, session_id: str, *tabs: Tab) -> None:
-    """Waits until every tab shows exactly the Messages that are stored, at their revisions."""
-    expected = as_shown(await stored(server, session_id))
-    wanted = json.dumps(expected, separators=(",", ":"), ensure_ascii=False)
-    for tab in tabs:
-        await tab.wait(f"JSON.stringify({SHOWN}) === {json.dumps(wanted)}")
+    """Waits until every tab shows exactly the Messages that are stored, at their revisions. Raises AssertionError."""
+    shown: list[Any] = []
+    expected: list[Any] = []
+    with trio.move_on_after(WAIT_MS / 1000):
+        while not expected or any(each != expected for each in shown):
+            await trio.sleep(POLL_SECONDS)  # a page gives no sign when it has drawn
+            expected = as_shown(await stored(server, session_id))
+            shown = [await tab.evaluate(SHOWN) for tab in tabs]
+        return
+    raise AssertionError(f"the server holds {expected}, and the tabs show {shown}")
 
 
 async def session_of(tab: Tab) -> str:

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
-const [packageJson, role, where] = process.argv.slice(2);
+const [packageJson, role, where, patienceMs] = process.argv.slice(2);
 const require = createRequire(packageJson);
 const { chromium } = require("playwright-core");
 
@@ -33,9 +33,9 @@ if (role === "serve") {
 
 const POLL_MS = 20;
 
-// `drive ENDPOINT` carries out commands in it.
+// `drive ENDPOINT PATIENCE_MS` carries out commands in it; none waits longer than that.
 const browser = await chromium.connect(where);
-const context = await browser.newContext();
+const context = await newContext();
 const tabs = new Map();
 const sessions = new Map();
 const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -44,7 +44,7 @@ const faults = [];
 const commands = {
   // Opens a tab at `url`; `options` as for a new context of its own (colorScheme, viewport), else all tabs share one.
   async open({ tab, url, options }) {
-    const page = await (options ? await browser.newContext(options) : context).newPage();
+    const page = await (options ? await newContext(options) : context).newPage();
     page.on("pageerror", (error) => faults.push(`${tab}: ${error.message}`));
     page.on("console", (message) => {
       if (message.type() === "error") faults.push(`${tab}: ${message.text()}`);
@@ -55,9 +55,9 @@ const commands = {
   // The value of a JavaScript expression in the page.
   evaluate: ({ tab, expression }) => tabs.get(tab).evaluate(expression),
   // Resolves when the expression is true in the page. Playwright's own waitForFunction evaluates inside the page, which
-  // the page's CSP forbids; this asks from outside, until the deadline.
-  async wait({ tab, expression, timeout_ms }) {
-    const deadline = Date.now() + timeout_ms;
+  // the page's CSP forbids; this asks from outside.
+  async wait({ tab, expression }) {
+    const deadline = Date.now() + Number(patienceMs);
     while (!(await tabs.get(tab).evaluate(expression))) {
       if (Date.now() > deadline) throw new Error(`never became true: ${expression}`);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
@@ -107,6 +107,12 @@ for await (const line of createInterface({ input: process.stdin })) {
   answer(id, commands[command](fields));
 }
 await browser.close();
+
+async function newContext(options) {
+  const made = await browser.newContext(options);
+  made.setDefaultTimeout(Number(patienceMs));
+  return made;
+}
 
 // Answers come when they are ready, not in the order of the commands: tabs work side by side.
 function answer(id, work) {

@@ -7,6 +7,9 @@ import pytest
 
 from browser_driver import CHROMIUM, Browser, Chromium, browser
 from harness import ServerProcess, server_process
+from model_service import service
+
+__all__ = ["chromium", "chromium_endpoint", "data", "server", "service"]
 
 
 @pytest.fixture

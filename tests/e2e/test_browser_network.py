@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from browser_driver import Browser, Tab
-from browser_pages import DONE, IDLE, all_show_what_the_server_holds, more_than, session_of, stored
+from browser_pages import AGENTS, DONE, ENDLESS, IDLE, all_show_what_the_server_holds, more_than, session_of, stored
 from harness import ServerProcess, server_process, wire_client
 
 pytestmark = pytest.mark.browser
@@ -46,7 +46,7 @@ async def test_W8_a_restart_in_mid_answer_and_what_was_written_meanwhile_goes_ou
 ) -> None:
     async with server_process(data, *TICKS, "--grace-seconds", "0") as server:
         port = server.port
-        tabs, session_id = await open_tabs(chromium, server, "/stream 5000 5", 3)
+        tabs, session_id = await open_tabs(chromium, server, ENDLESS, 3)
         for tab in tabs:
             await tab.wait(more_than(200))
         await server.terminate()
@@ -54,10 +54,10 @@ async def test_W8_a_restart_in_mid_answer_and_what_was_written_meanwhile_goes_ou
             await tab.until(RECONNECTING)
         await tabs[1].say("/echo from the phone")
         await tabs[1].until('[data-unsent="waiting"]')
-        assert "1 unsent" in await tabs[1].text(".bar")
+        await tabs[1].wait("document.querySelector('.bar').textContent.includes('1 unsent')")
     async with server_process(data, *TICKS, port=port) as server:
         for tab in tabs:
-            await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"user\"][data-message-id]').length === 2")
+            await tab.wait(f"{IDLE} && {AGENTS} === 2")
         await tabs[1].until("[data-unsent]", 0)
         assert len(await stored(server, session_id)) == 4
         await all_show_what_the_server_holds(server, session_id, *tabs)
@@ -66,7 +66,7 @@ async def test_W8_a_restart_in_mid_answer_and_what_was_written_meanwhile_goes_ou
 async def test_Z6_seven_tabs_follow_one_answer_through_a_kill_9_and_the_next_one(data: Path, chromium: Browser) -> None:
     async with server_process(data, *TICKS) as server:
         port = server.port
-        tabs, session_id = await open_tabs(chromium, server, "/stream 5000 5", TABS)
+        tabs, session_id = await open_tabs(chromium, server, ENDLESS, TABS)
         for tab in tabs:
             await tab.wait(more_than(100))
         await server.kill()
@@ -75,7 +75,7 @@ async def test_Z6_seven_tabs_follow_one_answer_through_a_kill_9_and_the_next_one
             await tab.wait(DONE)
         await tabs[-1].say("/stream 300 1")
         for tab in tabs:
-            await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+            await tab.wait(f"{IDLE} && {AGENTS} === 2")
         await all_show_what_the_server_holds(server, session_id, *tabs)
 
 
@@ -85,7 +85,7 @@ async def test_R7_a_frozen_tab_has_everything_soon_after_it_is_woken(server: Ser
     await second.command("cdp", method="Page.setWebLifecycleState", params={"state": "frozen"})
     for number in range(3):
         await first.say(f"/stream 200 1\n/echo {number}")
-        await first.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === {number + 2}")
+        await first.wait(f"{IDLE} && {AGENTS} === {number + 2}")
     await second.command("cdp", method="Page.setWebLifecycleState", params={"state": "active"})
     await all_show_what_the_server_holds(server, session_id, first, second)
 
@@ -96,11 +96,11 @@ async def test_R7_a_page_that_comes_back_through_the_history_is_live(server: Ser
     await first.wait(IDLE)
     await first.command("goto", url=f"http://{server.address}/healthz")
     await second.say("/stream 200 1")
-    await second.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+    await second.wait(f"{IDLE} && {AGENTS} === 2")
     await first.command("back")
     await all_show_what_the_server_holds(server, session_id, first, second)
     await second.say("/echo and on it goes")
-    await first.wait("document.querySelectorAll('[data-role=\"agent\"]').length === 3")
+    await first.wait(f"{AGENTS} === 3")
     await first.wait(IDLE)
     await all_show_what_the_server_holds(server, session_id, first, second)
 
@@ -109,20 +109,22 @@ async def test_R8_a_tab_that_goes_offline_in_mid_answer_says_so_and_catches_up(
     server: ServerProcess, chromium: Browser
 ) -> None:
     """T4: the Turn goes on; what is written offline waits, is shown as unsent, and can be discarded."""
-    (first, second), session_id = await open_tabs(chromium, server, "/stream 600 5", 2)
+    (first, second), session_id = await open_tabs(chromium, server, ENDLESS, 2)
     await second.wait(more_than(100))
     await second.command("offline", offline=True)
     await second.until(RECONNECTING)
     await second.say("/echo kept")
     await second.say("/echo dropped")
     await second.until('[data-unsent="waiting"]', 2)
-    assert "out of date" in await second.text(".activity")
+    await second.wait("document.querySelector('.activity').textContent.includes('out of date')")
     await second.evaluate("[...document.querySelectorAll('[data-unsent] .link-button')].at(-1).click()")
     await second.until("[data-unsent]", 1)
+    await first.wait(more_than(len((await first.messages())[-1]["texts"][0]["text"])))
+    await first.stop()
     await first.wait(IDLE)
     await second.command("offline", offline=False)
     for tab in (first, second):
-        await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+        await tab.wait(f"{IDLE} && {AGENTS} === 2")
     assert len(await stored(server, session_id)) == 4
     await all_show_what_the_server_holds(server, session_id, first, second)
 
@@ -141,7 +143,7 @@ async def test_R4_a_slow_network_delays_everything_and_loses_nothing(data: Path,
         await second.reload()
         await first.say("/stream 200 2")
         for tab in (first, second):
-            await tab.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+            await tab.wait(f"{IDLE} && {AGENTS} === 2")
         await all_show_what_the_server_holds(server, session_id, first, second)
 
 
@@ -152,21 +154,20 @@ async def test_R10_a_page_that_disconnects_and_connects_again_is_live(server: Se
     await first.evaluate("window.turnwire.disconnect()")
     await first.until('[data-connection="idle"], [data-connection="closed"]')
     await second.say("/echo two")
-    await second.wait("document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+    await second.wait(f"{AGENTS} === 2")
     await first.evaluate("window.turnwire.connect(); window.turnwire.disconnect(); window.turnwire.connect()")
     await first.until(CONNECTED)
     await all_show_what_the_server_holds(server, session_id, first, second)
 
 
 async def test_Q3_what_one_tab_deletes_is_gone_in_the_other(server: ServerProcess, chromium: Browser) -> None:
-    (first, second), session_id = await open_tabs(chromium, server, "/stream 5000 5", 2)
+    (first, second), session_id = await open_tabs(chromium, server, ENDLESS, 2)
     await second.wait(more_than(20))
     await first.click(".bar .menu > button")
     await first.click(".menu-items .danger")
     await first.click("dialog .danger")
     await first.until(".start")
-    await second.wait("document.querySelector('textarea').disabled")
-    assert "deleted" in await second.evaluate("document.querySelector('textarea').placeholder")
+    await second.wait("document.querySelector('textarea:disabled')?.placeholder.includes('deleted')")
     await first.until(f"[data-session-id={json.dumps(session_id)}]", 0)
     async with wire_client(server.url) as client:
         assert (await client.request("session.list"))["items"] == []

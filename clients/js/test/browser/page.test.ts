@@ -59,8 +59,11 @@ describe("prompting", () => {
   test("Q4 a refused prompt keeps its text until the user has decided", async () => {
     await open();
     world.server.fake.max_request = 100;
+    world.server.fake.intercept = () => "drop"; // so that the page is seen without a connection, however quick it is
     for (const connection of world.server.fake.connections) connection.close(1012);
     await world.page.waitForSelector('[data-connection="reconnecting"]');
+    world.server.fake.intercept = () => {};
+    for (const connection of world.server.fake.connections) connection.close(1012);
     await world.page.waitForSelector('[data-connection="connected"]');
     const text = "x".repeat(200);
     await world.page.fill("textarea", text);
@@ -231,7 +234,7 @@ test("Z2 2,000 deltas into one Message leave the page smooth, and the text is ex
     `2,000 deltas, ${text.length} characters: ${gaps.length} frames, worst gap ${worst.toFixed(0)} ms`,
   );
   // How smooth that was is reported; only a page that showed nothing in between is a fault.
-  expect(gaps.length).toBeGreaterThan(10);
+  expect(gaps.length).toBeGreaterThan(1);
 });
 
 test("J5 a second tab that joins in mid-answer shows the same", async () => {
