@@ -107,7 +107,7 @@ def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     assert "TurnStart" in answer.stdout
     assert "status='completed'" in answer.stdout
-    assert answer.stdout.rstrip().endswith("2")
+    assert answer.stdout.rstrip().endswith("3")
 
 
 async def test_the_server_with_tools_and_a_model_of_its_own_answers(tmp_path: Path) -> None:

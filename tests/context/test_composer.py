@@ -7,6 +7,7 @@ import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from context.histories import NOW, answered, check_input, fill, histories, said, tool
 from store.builders import agent, newest, save, user
@@ -61,6 +62,24 @@ async def test_C1_history_is_read_in_order_and_through_the_bound(store: Store) -
         await Composer(store.context).compose(HistoryBounds(session_id="x", through_sequence=1))
 
 
+async def test_M4_internal_messages_can_be_left_unread(store: Store) -> None:
+    hidden = [said(n, "x" * 3_000, visibility="internal") for n in range(2, 300)]
+    await fill(store, [said(1, "a"), *hidden, said(300, "b")])
+    visible = structs.replace(bounds(300), internal=False)
+    assert texts(await Composer(store.context, window_tokens=1_000).compose(visible)) == ["a", "b"]
+
+
+async def test_C3_an_instruction_of_no_turn_stands_where_it_was_given_and_may_be_summarised(store: Store) -> None:
+    hint = said(17, "be brief", visibility="internal")
+    await fill(store, [*exchanges(8), hint, said(18, "question 9", "t9"), answered(19, "answer 9 " + "a" * 900, "t9")])
+    composed = await Composer(store.context).compose(bounds(19))
+    assert [text[:10] for text in texts(composed)[-3:]] == ["be brief", "question 9", "answer 9 a"]
+    asked = Asked()
+    await advance(store, asked, bounds(19))
+    assert "User: be brief" in asked.told[0]
+    assert "be brief" not in texts(await Composer(store.context).compose(bounds(19)))
+
+
 async def test_C1_what_waits_is_not_read(store: Store) -> None:
     await fill(store, [said(1, "a", "t1"), said(2, "b", "t2"), answered(3, "c", "t1")])
     assert texts(await Composer(store.context).compose(bounds(3, "t1", exclude=["t2"]))) == ["a", "c"]
@@ -103,6 +122,15 @@ async def test_C1_a_full_window_keeps_what_the_user_said_in_the_running_turn(sto
     assert texts(composed)[:2] == [LEFT_OUT, "do it"]
     assert texts(composed)[-1] == "quickly"
     assert composed[2].role == "assistant"
+    check_input(composed)
+
+
+async def test_C3_a_full_window_keeps_the_instructions_of_the_running_turn(store: Store) -> None:
+    steps = [tool(f"c{n}", n, f"st{n}", output="o" * 400) for n in range(1, 30)]
+    hint = said(2, "be brief", "t", visibility="internal")
+    await fill(store, [said(1, "do it", "t"), hint, agent(3, *steps, turn_id="t")])
+    composed = await Composer(store.context, window_tokens=1_000).compose(bounds(3, "t"))
+    assert texts(composed)[:3] == [LEFT_OUT, "do it", "be brief"]
     check_input(composed)
 
 

@@ -181,6 +181,23 @@ async def test_P7_an_answer_that_counted_moves_the_turn_on_though_the_store_fail
         assert w.watcher.restarts == 0
 
 
+async def test_C3_an_instruction_that_cannot_be_stored_changes_nothing(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with bad_world(world, memory_store, tool_calls(("danger", "{}")), text_answer("I see")) as w:
+        await w.prompt("r1")
+        card = await w.card()
+        w.fail_after(0)
+        async with w.registry.open("s1") as session:
+            with pytest.raises(RequestError) as refused:
+                await session.instruct("Be brief.")
+        assert refused.value.code == "unavailable"
+        await w.respond(card, {"decision": "denied"})
+        stored = await w.at_rest()
+        assert await w.world.stored(include_internal=True) == stored
+        assert [m["role"] for m in stored] == ["user", "agent"]
+
+
 async def test_P7_a_card_expires_although_the_store_fails_at_that_moment(
     autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
 ) -> None:

@@ -42,6 +42,8 @@ class HistoryBounds(Struct, kw_only=True, frozen=True):
     exclude_turns: frozenset[str] = frozenset()
     turn_id: str | None = None
     """The running Turn, for which the call is made."""
+    internal: bool = True
+    """Whether internal Messages are among them."""
     turn_sequence: int = 1
     """Where the running Turn's first Message stands."""
 
@@ -95,7 +97,7 @@ class Composer:
             for item in reversed(items):
                 message = _plain(item)
                 turn_id = message.get("turn_id")
-                if turn_id in bounds.exclude_turns:
+                if turn_id in bounds.exclude_turns or not (bounds.internal or message["visibility"] == "visible"):
                     continue
                 pinned = message["role"] == "user" and turn_id is not None and turn_id == bounds.turn_id
                 for unit in reversed(units_of(message, self._rules(bounds.turn_id))):

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults
+from turnwire.sessions.instructions import TAG
 from turnwire.sessions.subscribers import Callback, Holding, Interrupted
 from turnwire.sessions.turns import TurnResult
 from turnwire.store.base import DEFAULT_PAGE
 from turnwire_protocol import frames, messages
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.parts import PartInput, TextInput
+from turnwire_protocol.messages import UserMessage
+from turnwire_protocol.parts import ContextInput, PartInput, TextInput
 
 if TYPE_CHECKING:
     from turnwire.sessions.registry import Registry
@@ -67,6 +69,11 @@ class SessionHandle:
             expected_turn_id=expected_turn_id,
         )
         return TurnHandle(self._registry, self.session_id, receipt, self._env)
+
+    async def instruct(self, content: str | tuple[PartInput, ...]) -> UserMessage:
+        """Tells the model something that no user said; text as `<instruction>`. See `Registry.instruct` (C3)."""
+        parts = (ContextInput(TAG, content),) if isinstance(content, str) else content
+        return await self._registry.instruct(self.session_id, parts=parts)
 
     async def interactions(self) -> frames.InteractionList:
         """See `Registry.interactions` (P7)."""

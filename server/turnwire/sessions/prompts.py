@@ -3,13 +3,13 @@
 import hashlib
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct, UnsetType, structs
 
 from turnwire.store.base import RequestRecord, SaveRequest
 from turnwire_protocol.codec import encode_json
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import Receipt
-from turnwire_protocol.messages import UserMessage
+from turnwire_protocol.messages import UserMessage, Visibility
 from turnwire_protocol.parts import (
     ContextInput,
     ContextPart,
@@ -45,7 +45,15 @@ class Prompt(Struct, frozen=True):
         return digest_of(self.parts)
 
     def message(
-        self, *, session_id: str, turn_id: str, message_id: str, sequence: int, now: int, max_bytes: int
+        self,
+        *,
+        session_id: str,
+        turn_id: str | UnsetType,
+        message_id: str,
+        sequence: int,
+        now: int,
+        max_bytes: int,
+        visibility: Visibility = "visible",
     ) -> UserMessage:
         """The User Message of this prompt.
 
@@ -57,6 +65,7 @@ class Prompt(Struct, frozen=True):
             turn_id=turn_id,
             sequence=sequence,
             revision=1,
+            visibility=visibility,
             created_at=now,
             updated_at=now,
             parts=tuple(
@@ -71,9 +80,19 @@ class Prompt(Struct, frozen=True):
 
 
 def check_input(parts: tuple[PartInput, ...]) -> None:
-    """Refuses a prompt that says nothing (T1). Raises RequestError `invalid_argument`."""
-    if not any(not isinstance(part, TextInput) or part.text.strip() for part in parts):
+    """Refuses what says nothing (T1). Raises RequestError `invalid_argument`."""
+    if not any(map(_says_something, parts)):
         raise RequestError("invalid_argument", "parts: the prompt is empty", field="parts")
+
+
+def _says_something(part: PartInput) -> bool:
+    match part:
+        case TextInput():
+            return bool(part.text.strip())
+        case ContextInput():
+            return bool(part.context.strip())
+        case _:
+            return True
 
 
 def accepted_answer(prompt: Prompt, receipt: Receipt, session_id: str, now: int) -> SaveRequest:

@@ -20,6 +20,7 @@ from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults, too_many_sessions, unknown_session
 from turnwire.sessions.forks import fork
 from turnwire.sessions.handles import SessionHandle
+from turnwire.sessions.instructions import instruct
 from turnwire.sessions.prompts import Prompt, PromptOptions, check_input, digest_of
 from turnwire.sessions.session import Session
 from turnwire.sessions.snapshots import page_frame, session_frame
@@ -40,6 +41,7 @@ from turnwire.store.base import (
 from turnwire_protocol import frames, messages
 from turnwire_protocol.codec import encode_json
 from turnwire_protocol.codes import RequestError
+from turnwire_protocol.messages import UserMessage
 from turnwire_protocol.mutations import TurnError
 from turnwire_protocol.parts import PartInput
 
@@ -436,6 +438,19 @@ class Registry:
             return await session.loop.prompt(prompt, options)
 
         return await session.do(prompt_now)
+
+    async def instruct(self, session_id: str, *, parts: tuple[PartInput, ...]) -> UserMessage:
+        """Tells the model something that no user said, as an internal User Message, and gives that (C3).
+
+        The next Step of the running Turn reads it, which goes on for one more if need be; when nothing runs, the next
+        Turn does. For the server's own program: clients have no such request.
+
+        Raises RequestError `invalid_argument` (empty), `too_large`.
+        """
+        check_input(parts)
+        session = await self._open(session_id)
+        instruction = Prompt(parts, self._env.new_id("req"), tuple(self._env.new_id("part") for _ in parts))
+        return await session.do(lambda: instruct(session, instruction))
 
     async def stop(self, session_id: str, *, turn_id: str | None = None) -> frames.StopResult:
         """Ends the running Turn and cancels queued prompts; idempotent (T3)."""

@@ -8,6 +8,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from turnwire.context.composer import HistoryBounds
 from turnwire.context.titles import clean_title, title_request
 from turnwire.models.base import ModelError
@@ -34,7 +36,8 @@ class Titles:
         session = self._session
         if session.env.titles and session.record.title is None and not self._asked:
             self._asked = self.running = True
-            session.nursery.start_soon(self._run, session.loop.bounds())
+            # A title is for all to see: it is made of what all may read.
+            session.nursery.start_soon(self._run, structs.replace(session.loop.bounds(), internal=False))
 
     async def _run(self, bounds: HistoryBounds) -> None:
         title: str | None = None
