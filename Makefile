@@ -73,11 +73,9 @@ $(BENCH)/node_modules/.installed: $(BENCH)/package.json $(BENCH)/package-lock.js
 faults: install  ## Play the conformance pack against deliberately broken servers
 	$(BIN)/python -m pytest -m faults tests/conformance
 
-bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with other servers (ROUNDS=5)
+bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with other servers (ROUNDS=3)
 	$(BIN)/python -m pip install --quiet picows uvloop
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.fanout.run
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.bars
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.picture
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench
 
 soak: install  ## A storm of slow, cut and flooding clients on a server that restarts (SOAK_SECONDS=600, SOAK_SEED=)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.soak

@@ -1,21 +1,16 @@
-"""The bars of the whole server that are not about fan-out: `python -m bench.bars` (part of `make bench`).
+"""The bars of the whole server that no peer is needed for, a part of `python -m bench`."""
 
-Each row is a ratio of two measurements of one run, taken in turns, so that a noisy minute hits both; absolute times are
-not printed, because they say more about the machine.
-"""
-
-import json
-import statistics
 import subprocess
-import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import process_time
 
 import trio
 
-from bench.fanout.run import SERVERS, Scenario, Server, build, measure, python, running
+from bench.fanout.run import GATEWAY, TRIO_LOOP, WHOLE, Scenario, Server, measure, running
+from bench.rows import Row, row
 from turnwire import Turnwire
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire.sessions.registry import Registry
@@ -24,34 +19,9 @@ from turnwire.store.sqlite import open_sqlite
 from turnwire_protocol.messages import Config, UserMessage
 from turnwire_protocol.parts import TextInput, TextPart
 
-ROUNDS = 5
-WHOLE = next(server for server in SERVERS if server.name == "turnwire: whole path")
-FANOUT = next(server for server in SERVERS if server.name == "turnwire: gateway alone")
-BARE = Server("websockets.trio", python("trio_loop"))
 IDLE_CLIENTS = 500
 SHORT, LONG = 50, 50_000
 DELTA_BYTES = 10
-
-
-@dataclass(frozen=True)
-class Row:
-    """One bar: what it compares, the ratio that was measured, and the one that it should not exceed."""
-
-    name: str
-    ratio: float
-    spread: tuple[float, float]
-    bar: float
-
-    def line(self) -> str:
-        verdict = "met" if self.ratio <= self.bar else "missed"
-        low, high = self.spread
-        return f"| {self.name} | {self.ratio:.2f} ({low:.2f}-{high:.2f}) | at most {self.bar} | {verdict} |"
-
-
-def row(name: str, bar: float, pairs: list[tuple[float, float]]) -> Row:
-    """The median of the pairs' ratios, second to first."""
-    ratios = sorted(second / first for first, second in pairs)
-    return Row(name, statistics.median(ratios), (ratios[0], ratios[-1]), bar)
 
 
 class Nobody:
@@ -69,19 +39,19 @@ class Nobody:
 # ------------------------------------------------------------------------------------------------- over real sockets
 
 
-def token_rate(load: Path) -> Row:
+def token_rate(rounds: int, load: Path) -> Row:
     """How much longer the same paced answer takes to arrive at 20 clients than at one (Z6)."""
     scenario = Scenario("paced", clients=1, frames=1_000, per_turn=1, interval_ms=1)
 
     def seconds(clients: int) -> float:
         return measure(WHOLE, replace(scenario, clients=clients), load).seconds
 
-    return row("time of one paced answer: 20 subscribers to 1", 1.1, [(seconds(1), seconds(20)) for _ in range(ROUNDS)])
+    return row("time of one paced answer: 20 subscribers to 1", 1.1, [(seconds(1), seconds(20)) for _ in range(rounds)])
 
 
-def whole_path(load: Path) -> Row:
+def whole_path(rounds: int, load: Path) -> Row:
     scenario = Scenario("whole", clients=500, frames=1_000, per_turn=1, interval_ms=0)
-    pairs = [(measure(FANOUT, scenario, load).cpu_us, measure(WHOLE, scenario, load).cpu_us) for _ in range(ROUNDS)]
+    pairs = [(measure(GATEWAY, scenario, load).cpu_us, measure(WHOLE, scenario, load).cpu_us) for _ in range(rounds)]
     return row("CPU of a delta at 500 clients: whole path to gateway alone", 1.5, pairs)
 
 
@@ -104,8 +74,8 @@ def idle_bytes(server: Server, load: Path) -> float:
     return grown / IDLE_CLIENTS
 
 
-def idle_memory(load: Path) -> Row:
-    pairs = [(idle_bytes(BARE, load), idle_bytes(FANOUT, load)) for _ in range(ROUNDS)]
+def idle_memory(rounds: int, load: Path) -> Row:
+    pairs = [(idle_bytes(TRIO_LOOP, load), idle_bytes(GATEWAY, load)) for _ in range(rounds)]
     return row("memory of an idle connection: turnwire to bare websockets.trio", 1.5, pairs)
 
 
@@ -142,7 +112,7 @@ async def cpu_of(action: Callable[[], Awaitable[object]]) -> float:
     return process_time() - began
 
 
-async def joining(folder: Path) -> Row:
+async def joining(folder: Path, rounds: int) -> Row:
     """A join of a long Session to that of a short one, both opened anew each time (Z5)."""
     path = folder / "join.db"
     await fill(path, "short", SHORT)
@@ -159,12 +129,12 @@ async def joining(folder: Path) -> Row:
         await join(sessions, "short")
         pairs = [
             (await cpu_of(lambda: join(sessions, "short")), await cpu_of(lambda: join(sessions, "long")))
-            for _ in range(ROUNDS)
+            for _ in range(rounds)
         ]
     return row(f"joining a Session of {LONG:,} Messages to one of {SHORT}", 1.2, pairs)
 
 
-async def growing(folder: Path) -> Row:
+async def growing(folder: Path, rounds: int) -> Row:
     """Twice the deltas into one Part (Z2)."""
     async with Turnwire(folder / "grow.db").open() as sessions:
 
@@ -175,28 +145,31 @@ async def growing(folder: Path) -> Row:
                 assert (await turn.finished()).status == "completed"
 
         pairs = []
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             half = await cpu_of(lambda: answer(50_000))
             pairs.append((half, await cpu_of(lambda: answer(100_000))))
     return row("CPU of 100,000 deltas into one Part to that of 50,000", 2.2, pairs)
 
 
-async def idle_sessions(folder: Path) -> Row:
-    """The same answer while 200 other Sessions lie watched and idle in memory."""
-    async with Turnwire(folder / "idle.db").open() as sessions:
-        created = await sessions.create()
+async def idle_sessions(folder: Path, rounds: int) -> Row:
+    """The same answer on a server where 200 other Sessions lie watched and idle in memory, and on one without."""
 
-        async def answer() -> None:
-            async with sessions.open(created.session_id) as session:
-                assert (await (await session.prompt("/text 200000 20")).finished()).status == "completed"
+    async def answer(sessions: Registry, session_id: str) -> None:
+        async with sessions.open(session_id) as session:
+            assert (await (await session.prompt("/text 200000 20")).finished()).status == "completed"
 
-        await answer()
-        alone = [await cpu_of(answer) for _ in range(ROUNDS)]
+    async with Turnwire(folder / "alone.db").open() as alone, Turnwire(folder / "idle.db").open() as crowded:
         for _ in range(200):
-            other = await sessions.create()
-            await sessions.join(other.session_id, Nobody())
-        crowded = [await cpu_of(answer) for _ in range(ROUNDS)]
-    return row("CPU of an answer: beside 200 idle Sessions to alone", 1.1, list(zip(alone, crowded, strict=True)))
+            other = await crowded.create()
+            await crowded.join(other.session_id, Nobody())
+        pairs = []
+        ours = [(sessions, (await sessions.create()).session_id) for sessions in (alone, crowded)]
+        for sessions, session_id in ours:
+            await answer(sessions, session_id)
+        for _ in range(rounds):
+            first, second = [await cpu_of(partial(answer, *each)) for each in ours]
+            pairs.append((first, second))
+    return row("CPU of an answer: beside 200 idle Sessions to alone", 1.1, pairs)
 
 
 async def reconnecting(folder: Path) -> Row:
@@ -219,22 +192,10 @@ async def reconnecting(folder: Path) -> Row:
     return Row("snapshots encoded for 1,000 clients that reconnect", len(taken), (len(taken), len(taken)), 1)
 
 
-async def in_process(folder: Path) -> list[Row]:
-    return [await measurement(folder) for measurement in (joining, growing, idle_sessions, reconnecting)]
+def over_sockets(rounds: int, load: Path) -> list[Row]:
+    return [token_rate(rounds, load), whole_path(rounds, load), idle_memory(rounds, load)]
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        load = build(folder)
-        rows = [token_rate(load), whole_path(load), idle_memory(load), *trio.run(in_process, folder)]
-    print("\n| what | ratio (spread) | bar | |\n|---|---|---|---|")
-    print("\n".join(each.line() for each in rows))
-    output = Path(__file__).parent / "results"
-    output.mkdir(exist_ok=True)
-    data = {each.name: {"ratio": round(each.ratio, 3), "spread": each.spread, "bar": each.bar} for each in rows}
-    (output / "bars.json").write_text(json.dumps(data, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+async def in_process(folder: Path, rounds: int) -> list[Row]:
+    found = [await measurement(folder, rounds) for measurement in (joining, growing, idle_sessions)]
+    return [*found, await reconnecting(folder)]

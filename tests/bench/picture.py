@@ -1,25 +1,21 @@
-"""A picture of the fan-out benchmark: one bar a server and scenario, drawn to SVG from `results/fanout.json`."""
+"""A picture of the fan-out benchmark: one bar a server and scenario."""
 
-import json
-from pathlib import Path
 from xml.sax.saxutils import escape
 
-RESULTS = Path(__file__).parent / "results"
 WIDTH, LABEL, BAR, ROW, HEAD, GAP = 760, 250, 400, 24, 34, 18
 OURS, OTHERS = "#3f5bd9", "#b4bac6"
 STYLE = "font:13px system-ui,sans-serif;fill:#1c1d22"
 
 
-def picture(results: dict[str, dict[str, dict[str, float]]]) -> str:
-    """The SVG; bars of one scenario share a scale, and shorter is better."""
+def picture(medians: dict[str, dict[str, float]]) -> str:
+    """The SVG of the microseconds of CPU a frame, by scenario and server: shorter is better."""
     shapes: list[str] = []
     y = GAP
-    for scenario, servers in results.items():
+    for scenario, servers in medians.items():
         shapes.append(f'<text x="0" y="{y + 14}" style="{STYLE};font-weight:600">{escape(scenario)}</text>')
         y += HEAD
-        longest = max(server["cpu_us_per_frame"] for server in servers.values())
-        for name, server in sorted(servers.items(), key=lambda item: item[1]["cpu_us_per_frame"]):
-            cpu = server["cpu_us_per_frame"]
+        longest = max(servers.values())
+        for name, cpu in sorted(servers.items(), key=lambda item: item[1]):
             color = OURS if name.startswith("turnwire") else OTHERS
             length = max(2, round(BAR * cpu / longest))
             shapes.append(
@@ -34,12 +30,3 @@ def picture(results: dict[str, dict[str, dict[str, float]]]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" role="img" aria-label="{title}">'
         f'<rect width="100%" height="100%" fill="#fff"/>{"".join(shapes)}</svg>\n'
     )
-
-
-def main() -> None:
-    results = json.loads((RESULTS / "fanout.json").read_text())
-    (RESULTS / "fanout.svg").write_text(picture(results))
-
-
-if __name__ == "__main__":
-    main()

@@ -10,6 +10,7 @@ from time import perf_counter, process_time
 
 import trio
 
+from bench.rows import Row, row
 from store.builders import agent, create, save, text
 from turnwire.store.base import Operation
 from turnwire.store.sqlite import SqliteStore, open_sqlite
@@ -47,9 +48,9 @@ async def write(store: SqliteStore, session_id: str, turn: trio.Lock | None) -> 
                 await store.commit(checkpoint(session_id, revision))
 
 
-async def measure_commits(folder: Path, *, grouped: bool) -> float:
+async def measure_commits(path: Path, *, grouped: bool) -> float:
     """Checkpoints a second, of SESSIONS Sessions at once."""
-    async with open_sqlite(folder / f"commits-{grouped}.db") as store:
+    async with open_sqlite(path) as store:
         await store.commit([create(f"s{n}") for n in range(SESSIONS)])
         transactions, began, cpu = store.transactions, perf_counter(), process_time()
         turn = None if grouped else trio.Lock()
@@ -86,12 +87,19 @@ async def measure_pages(folder: Path) -> list[float]:
         return medians
 
 
+async def grouping(folder: Path, rounds: int) -> Row:
+    """What a checkpoint takes when those of all Sessions share transactions, to what it takes alone."""
+    pairs = []
+    for number in range(rounds):
+        grouped = await measure_commits(folder / f"grouped-{number}.db", grouped=True)
+        pairs.append((grouped, await measure_commits(folder / f"alone-{number}.db", grouped=False)))
+    return row(f"time of a checkpoint: grouped over {SESSIONS} Sessions to a transaction each", 0.1, pairs)
+
+
 async def main() -> None:
     with TemporaryDirectory(dir=".") as name:
         folder = Path(name)
-        alone = await measure_commits(folder, grouped=False)
-        grouped = await measure_commits(folder, grouped=True)
-        print(f"grouped / one each: {grouped / alone:.1f}")
+        print((await grouping(folder, 3)).line())
         medians = await measure_pages(folder)
         print(f"page of the longest / of the shortest Session: {medians[-1] / medians[0]:.2f}")
 

@@ -1,4 +1,4 @@
-"""The fan-out benchmark: `python -m bench.fanout.run` (or `make bench`).
+"""The fan-out benchmark, a part of `python -m bench`.
 
 Every server is started in turn and gets the same clients from one load generator; what is compared is the CPU of the
 server's process for each delivered frame, and how old frames are on arrival. The rounds interleave the servers, so that
@@ -13,10 +13,11 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from bench.rows import Row, row
 
 HERE = Path(__file__).parent
 PACKAGE_JSON = HERE / "package.json"
@@ -66,20 +67,29 @@ def node(name: str) -> tuple[str, ...]:
     return ("node", str(HERE / "peers.mjs"), name, str(PACKAGE_JSON))
 
 
+GATEWAY = Server("turnwire: gateway alone", python("turnwire_fanout"), "/ws", tuple(SUBSCRIBE), 3)
+WHOLE = Server("turnwire: whole path", python("turnwire_whole"), "/ws", tuple(SUBSCRIBE), 3)
+TRIO_LOOP = Server("websockets.trio, await send", python("trio_loop"))
+NODE_WS = Server("Node ws", node("ws"))
 SERVERS = (
-    Server("turnwire: gateway alone", python("turnwire_fanout"), "/ws", tuple(SUBSCRIBE), 3),
-    Server("turnwire: whole path", python("turnwire_whole"), "/ws", tuple(SUBSCRIBE), 3),
-    Server("websockets.trio, await send", python("trio_loop")),
+    GATEWAY,
+    WHOLE,
+    TRIO_LOOP,
     Server("websockets.asyncio broadcast", python("asyncio_broadcast")),
     Server("picows + uvloop", python("picows")),
-    Server("Node ws", node("ws")),
+    NODE_WS,
     Server("socket.io (Node)", node("socketio"), "/socket.io/?EIO=4&transport=websocket", ("40",), 2),
 )
-SCENARIOS = (
-    Scenario("500 clients, ten frames a turn", clients=500, frames=2_000, per_turn=10, interval_ms=0),
-    Scenario("500 clients, one frame a turn", clients=500, frames=1_000, per_turn=1, interval_ms=0),
-    Scenario("100 clients, 50 frames/s", clients=100, frames=250, per_turn=1, interval_ms=20),
-)
+BURST = Scenario("500 clients, ten frames a turn", clients=500, frames=2_000, per_turn=10, interval_ms=0)
+SINGLE = Scenario("500 clients, one frame a turn", clients=500, frames=1_000, per_turn=1, interval_ms=0)
+PACED = Scenario("100 clients, 50 frames/s", clients=100, frames=250, per_turn=1, interval_ms=20)
+SCENARIOS = (BURST, SINGLE, PACED)
+BARS = {
+    BURST.name: ((NODE_WS, "cpu_us", 0.5), (TRIO_LOOP, "cpu_us", 0.15)),
+    SINGLE.name: ((NODE_WS, "cpu_us", 0.5), (TRIO_LOOP, "cpu_us", 0.15)),
+    PACED.name: ((NODE_WS, "cpu_us", 1.0), (NODE_WS, "p99_ms", 1.0)),
+}
+"""What is compared with which peer in each scenario, and the ratio that it should not exceed."""
 
 
 def cpu_seconds(pid: int) -> float:
@@ -155,25 +165,48 @@ def contestants() -> list[Server]:
     return found
 
 
-def main() -> None:
-    rounds = int(os.environ.get("ROUNDS", "5"))
-    results: dict[str, dict[str, list[Sample]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        load = build(Path(folder))
-        for scenario in SCENARIOS:
-            samples = results[scenario.name] = {server.name: [] for server in contestants()}
-            for number in range(rounds):
-                for server in contestants():
-                    samples[server.name].append(measure(server, scenario, load))
-                print(f"{scenario.name}: round {number + 1} of {rounds}", file=sys.stderr)
-    for scenario_name, by_server in results.items():
-        print(table(scenario_name, by_server))
-    output = HERE.parent / "results"
-    output.mkdir(exist_ok=True)
-    (output / "fanout.json").write_text(json.dumps(summary(results), indent=2) + "\n")
+Results = dict[str, dict[str, list[Sample]]]
+"""The samples of each server in each scenario, one a round."""
 
 
-def summary(results: dict[str, dict[str, list[Sample]]]) -> dict[str, dict[str, dict[str, float | list[float]]]]:
+def compare(rounds: int, load: Path) -> Results:
+    """Every server in every scenario, as often as there are rounds."""
+    results: Results = {}
+    servers = contestants()
+    for scenario in SCENARIOS:
+        samples = results[scenario.name] = {server.name: [] for server in servers}
+        for number in range(rounds):
+            for server in servers:
+                samples[server.name].append(measure(server, scenario, load))
+            print(f"{scenario.name}: round {number + 1} of {rounds}", file=sys.stderr)
+    return results
+
+
+def rows(results: Results) -> list[Row]:
+    """How both of ours stand to the peers that they are held against; a peer that was left out has no row."""
+    found = []
+    for scenario, by_server in results.items():
+        for peer, measured, bar in BARS[scenario]:
+            for ours in (GATEWAY, WHOLE):
+                if peer.name in by_server:
+                    pairs = [
+                        (getattr(theirs, measured), getattr(mine, measured))
+                        for theirs, mine in zip(by_server[peer.name], by_server[ours.name], strict=True)
+                    ]
+                    what = {"cpu_us": "CPU", "p99_ms": "p99"}[measured]
+                    found.append(row(f"{scenario}, {what}: {ours.name} to {peer.name}", bar, pairs))
+    return found
+
+
+def medians(results: Results) -> dict[str, dict[str, float]]:
+    """Microseconds of CPU a frame, of each server in each scenario."""
+    return {
+        scenario: {name: statistics.median(each.cpu_us for each in samples) for name, samples in by_server.items()}
+        for scenario, by_server in results.items()
+    }
+
+
+def summary(results: Results) -> dict[str, dict[str, dict[str, float | list[float]]]]:
     return {
         scenario: {
             name: {
@@ -188,17 +221,17 @@ def summary(results: dict[str, dict[str, list[Sample]]]) -> dict[str, dict[str, 
     }
 
 
+def tables(results: Results) -> str:
+    return "\n\n".join(table(scenario, by_server) for scenario, by_server in results.items())
+
+
 def table(title: str, by_server: dict[str, list[Sample]]) -> str:
     """Medians, their spread, and how our gateway compares with each server."""
-    ours = statistics.median(sample.cpu_us for sample in by_server["turnwire: gateway alone"])
-    lines = [f"\n{title}", "", "| server | CPU us a frame (spread) | p99 ms | turnwire's CPU is |", "|---|---|---|---|"]
+    ours = statistics.median(sample.cpu_us for sample in by_server[GATEWAY.name])
+    lines = [title, "", "| server | CPU us a frame (spread) | p99 ms | turnwire's CPU is |", "|---|---|---|---|"]
     for name, samples in by_server.items():
         cpu = sorted(sample.cpu_us for sample in samples)
         median = statistics.median(cpu)
         p99 = statistics.median(sample.p99_ms for sample in samples)
         lines.append(f"| {name} | {median:.1f} ({cpu[0]:.1f}-{cpu[-1]:.1f}) | {p99:.1f} | {ours / median:.2f} x |")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    main()
