@@ -1,7 +1,7 @@
 """Sessions on a memory store, a model that plays timelines, a virtual clock and seeded chance."""
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -28,7 +28,7 @@ from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire.sessions.environment import Environment, SessionLimits
 from turnwire.sessions.mailbox import Chore
 from turnwire.sessions.registry import Registry
-from turnwire.store.base import Store
+from turnwire.store.base import Operation, Store
 from turnwire.store.memory import MemoryStore, open_memory
 from turnwire_protocol.view import SessionView
 
@@ -170,6 +170,27 @@ class World:
         """The newest Messages as SQLite (or its like) holds them."""
         page = await self.store.page(session_id, before_sequence=None, limit=200, include_internal=include_internal)
         return [msgspec.json.decode(item.json.text) for item in page.items]
+
+
+class GatedStore(MemoryStore):
+    """Its commits wait while the gate is shut; it shuts by itself after `commits_left` of them, if that is a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = trio.Event()
+        self.gate.set()
+        self.commits_left: int | None = None
+
+    def shut_after(self, commits: int) -> None:
+        self.commits_left = commits
+
+    async def commit(self, operations: Sequence[Operation]) -> None:
+        if self.commits_left == 0:
+            self.commits_left, self.gate = None, trio.Event()
+        if self.commits_left is not None:
+            self.commits_left -= 1
+        await self.gate.wait()
+        await super().commit(operations)
 
 
 async def exchange(world: World, text: str) -> str:

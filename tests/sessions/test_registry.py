@@ -1,31 +1,16 @@
 """The registry at bad moments: what arrives twice, late, or for a Session that is gone (M2, S7, S9, T2, W8)."""
 
 import tracemalloc
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import trio
 
-from sessions_world import MakeWorld, break_down, exchange, text_answer
+from sessions_world import GatedStore, MakeWorld, break_down, exchange, text_answer
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
-from turnwire.store.base import Operation
-from turnwire.store.memory import MemoryStore
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.parts import TextInput
-
-
-class GatedStore(MemoryStore):
-    """Its commits wait while the gate is shut."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = trio.Event()
-        self.gate.set()
-
-    async def commit(self, operations: Sequence[Operation]) -> None:
-        await self.gate.wait()
-        await super().commit(operations)
 
 
 class Passer:

@@ -279,7 +279,8 @@ class SlowStore:
 async def test_S9_a_session_is_not_evicted_while_it_works_for_someone(
     autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
 ) -> None:
-    async with world(store=SlowStore(memory_store, 100.0), limits=SessionLimits(idle_seconds=10)) as w:
+    limits = SessionLimits(idle_seconds=10, answer_seconds=1000)
+    async with world(store=SlowStore(memory_store, 100.0), limits=limits) as w:
         await w.session()
         frame = await w.registry.update("s1", title="Slowly")
         assert frame.title == "Slowly"

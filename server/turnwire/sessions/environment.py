@@ -52,6 +52,8 @@ class SessionLimits(Struct, kw_only=True, frozen=True):
     """Mutations that may wait for one async subscriber before it is dropped."""
     idle_seconds: float = 30.0
     """How long a Session that nobody watches and that does nothing stays in memory."""
+    answer_seconds: float = 10.0
+    """How long a request may wait for the Session's task, which a store that does not answer holds up (T3)."""
     store_retry_seconds: float = 1.0
     """How long a Turn's end waits before it is stored again, while the store cannot write."""
 

@@ -70,6 +70,11 @@ class Mailbox:
         self._jobs.append(job)
         self._arrived.set()
 
+    def withdraw(self, job: Job[Any]) -> None:
+        """The job is not to be done any more, if it has not been taken."""
+        if job in self._jobs:
+            self._jobs.remove(job)
+
     async def feed(self, source: object, event: object) -> None:
         """Hands over an event of `source` (the model call it belongs to); waits while too many are pending."""
         while len(self._events) >= self._capacity:

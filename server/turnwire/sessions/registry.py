@@ -99,22 +99,28 @@ class Registry:
         False when an end could not be stored; the next start finds such a Turn and closes it (S7).
         """
         self.draining = True
-        all_stored = True
         with trio.move_on_after(grace_seconds):
             for session in list(self._live.values()):
                 while session.loop.active is not None:
                     await session.loop.active.finished.wait()
-        for session in [session for session in self._live.values() if session.loop.busy]:
+        failed: list[Session] = []
+
+        async def end(session: Session) -> None:
             try:
-                await session.do(partial(session.loop.stop, reason=reason))
+                await session.do(partial(session.loop.stop, reason=reason), lasting=True)
             except Exception as error:  # noqa: BLE001 - one Session's fault must not keep the others from their end
-                all_stored = False
+                failed.append(session)
                 _log.error(
                     "the turns of session %(session_id)s cannot be ended in the store: %(error)s",
                     {"session_id": session.session_id, "error": error},
                     exc_info=None if isinstance(error, RequestError) else error,
                 )
-        return all_stored
+
+        async with trio.open_nursery() as nursery:
+            for session in self._live.values():
+                if session.loop.busy:
+                    nursery.start_soon(end, session)
+        return not failed
 
     @property
     def counts(self) -> SessionCounts:
@@ -453,9 +459,12 @@ class Registry:
         return await session.do(lambda: instruct(session, instruction))
 
     async def stop(self, session_id: str, *, turn_id: str | None = None) -> frames.StopResult:
-        """Ends the running Turn and cancels queued prompts; idempotent (T3)."""
+        """Ends the running Turn and cancels queued prompts; idempotent (T3).
+
+        Raises RequestError `unavailable` when the store does not answer in time; it happens then as soon as it does.
+        """
         session = await self._open(session_id)
-        return await session.do(lambda: session.loop.stop(turn_id=turn_id))
+        return await session.do(lambda: session.loop.stop(turn_id=turn_id), lasting=True)
 
     async def interactions(self, session_id: str) -> frames.InteractionList:
         """The pending Interactions (P7)."""

@@ -60,8 +60,8 @@ class Session:
         self.titles = Titles(self)
         self.nursery: trio.Nursery
         self._closed: Exception | None = None
-        self._working = False
-        """Whether a job or an event is being worked on: the Session's task must not be ended now."""
+        self._busy_since: float | None = None
+        """Since when a job or an event is being worked on: the Session's task must not be ended now."""
         self._postponed = 0
         """How many things are to be tried again later."""
         self._preview = Preview(record)
@@ -77,27 +77,46 @@ class Session:
                 task_status.started()
                 while True:
                     item = await self.mailbox.take()
-                    self._working = True
+                    self._busy_since = trio.current_time()
                     if isinstance(item, Job):
                         await item.run()
                     else:
                         await self.loop.answer.handle_events(item)
-                    self._working = False
+                    self._busy_since = None
         finally:
             self.close(RequestError("unavailable", "the session is being closed"))
 
-    async def do(self, action: Callable[[], Awaitable[T]]) -> T:
+    async def do(self, action: Callable[[], Awaitable[T]], *, lasting: bool = False) -> T:
         """Runs `action` in the Session's task and gives its result.
 
         Raises what it raises, with `StoreUnavailable` as RequestError `unavailable`. A caller that is cancelled stops
         waiting; the action runs all the same.
+
+        A store that does not answer holds the Session's task up, for a commit is never given up (S9). So nobody waits
+        longer than `limits.answer_seconds`, but gets `unavailable` then. An action that has not begun by that time is
+        not run any more, unless it is `lasting`.
         """
         if self._closed is not None:
             raise self._closed
+        if self._held_up and not lasting:
+            raise self._too_late()
         job = Job(action)
         self.mailbox.post(job)
-        with store_faults(self.session_id):
+        with store_faults(self.session_id), trio.move_on_after(self.env.limits.answer_seconds):
             return await job.wait()
+        if not lasting:
+            self.mailbox.withdraw(job)
+        raise self._too_late()
+
+    @property
+    def _held_up(self) -> bool:
+        """Whether the Session's task waits longer than anybody may wait for it."""
+        since = self._busy_since
+        return since is not None and trio.current_time() - since >= self.env.limits.answer_seconds
+
+    def _too_late(self) -> RequestError:
+        seconds = self.env.limits.answer_seconds
+        return RequestError("unavailable", f"the session has waited for the store for more than {seconds:g} s")
 
     def post_later(self, action: Callable[[], Awaitable[None]]) -> None:
         """Tries again, in the Session's task, what the store could not do just now."""
@@ -120,7 +139,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """Nobody needs the Session in memory: no Turn, watcher or job, nor anything in the background."""
-        needed = self.loop.busy or self.channel.watched or self._working or self._postponed
+        needed = self.loop.busy or self.channel.watched or self._busy_since is not None or self._postponed
         return not (needed or self.compaction.running or self.titles.running) and self.mailbox.empty
 
     # ------------------------------------------------------------------------------------- commit, then tell everyone

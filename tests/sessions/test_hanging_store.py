@@ -1,0 +1,142 @@
+"""A store that answers nothing: what can still be promised, and what is done when it comes back (T3, S9, W8)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from sessions_world import GatedStore, MakeWorld, ViewWatcher, World, text_answer, tool_calls
+from turnwire.sessions.environment import SessionLimits
+from turnwire.tools.functions import tool
+from turnwire.tools.registry import ToolRegistry
+from turnwire_protocol.codes import RequestError
+from turnwire_protocol.frames import Receipt
+from turnwire_protocol.parts import TextInput
+
+ANSWER_SECONDS = 10.0
+LIMITS = SessionLimits(answer_seconds=ANSWER_SECONDS)
+COMMITS = 6
+"""Of a Turn with one tool: the prompt, the first text, the Step, the tool's start, its end, and the Turn's end."""
+
+
+@tool
+async def echo(text: str) -> str:
+    """Says it again."""
+    return text
+
+
+def calls() -> list[Any]:
+    return [tool_calls(("echo", '{"text":"a"}'), text="let me see"), text_answer("b", "c")]
+
+
+async def prompt(w: World, text: str) -> Receipt:
+    return await w.registry.prompt("s1", parts=(TextInput(text),), client_request_id=text)
+
+
+async def refused(ask: Callable[[], Awaitable[object]]) -> tuple[str, float]:
+    """The code of the error that the request gets, and how long it took."""
+    asked_at = trio.current_time()
+    with pytest.raises(RequestError) as error:
+        await ask()
+    return error.value.code, trio.current_time() - asked_at
+
+
+@pytest.mark.parametrize("commits", range(COMMITS))
+async def test_T3_a_stop_is_answered_while_a_commit_hangs_and_ends_the_turn_once_it_comes_through(
+    commits: int, autojump_clock: object, world: MakeWorld
+) -> None:
+    """From the prompt to the Turn's end, each commit hangs once: the stop finds the Turn running, or never begun."""
+    store = GatedStore()
+    async with world(*calls(), store=store, limits=LIMITS, tools=ToolRegistry((echo,))) as w:
+        await w.session()
+        watcher = await w.watch()
+        store.shut_after(commits)
+
+        async def ask() -> None:
+            if commits:
+                await prompt(w, "x")
+            else:
+                assert await refused(lambda: prompt(w, "x")) == ("unavailable", ANSWER_SECONDS)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(5)
+            assert not store.gate.is_set()
+            for _ in range(3):
+                assert await refused(lambda: w.registry.stop("s1")) == ("unavailable", ANSWER_SECONDS)
+            store.gate.set()
+        await watcher.until(lambda: watcher.view.turn is None and bool(watcher.mutations("turn")))
+        finishes = [m for m in watcher.mutations("turn") if m["type"] == "finish"]
+        assert len(finishes) == 1
+        record = await w.store.turn(finishes[0]["turn_id"])
+        assert record is not None
+        expected = "completed" if commits == COMMITS - 1 else "stopped"
+        assert (record.status, finishes[0]["status"]) == (expected, expected)
+        assert watcher.view.messages == await w.stored()
+        assert (await w.registry.stop("s1")).reason == "idle"
+        assert (await prompt(w, "x")).outcome == "duplicate"
+
+
+async def test_S9_a_prompt_that_is_not_stored_in_time_is_refused_and_may_be_sent_again(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(text_answer("a"), text_answer("b"), store=store, limits=LIMITS) as w:
+        await w.session()
+        watcher = await w.watch()
+        store.gate = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refused, lambda: prompt(w, "begun"))
+            await trio.sleep(1)
+            # Nothing of this one has begun when its time is over, so nothing of it happens later.
+            assert await refused(lambda: prompt(w, "behind it")) == ("unavailable", ANSWER_SECONDS)
+        # And who comes now need not wait to learn it.
+        assert await refused(lambda: prompt(w, "late")) == ("unavailable", 0)
+        store.gate.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await prompt(w, "begun")).outcome == "duplicate"
+        await watcher.until(lambda: watcher.view.turn is None)
+        assert (await prompt(w, "late")).outcome == "started"
+        await watcher.until(lambda: watcher.view.turn is None)
+        prompts = [m["parts"][0]["text"] for m in await w.stored() if m["role"] == "user"]
+        assert prompts == ["begun", "late"]
+
+
+async def test_W4_while_a_commit_hangs_reads_are_answered_and_joining_is_refused_in_time(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(text_answer("a", every=5.0), store=store, limits=LIMITS) as w:
+        await w.session()
+        await prompt(w, "x")
+        store.gate = trio.Event()
+        await trio.sleep(6)  # the answer's first word hangs
+        before = trio.current_time()
+        assert (await w.registry.messages("s1")).total == 1
+        assert (await w.registry.get("s1")).executing
+        assert len((await w.registry.list()).items) == 1
+        assert (await w.registry.interactions("s1")).items == ()
+        assert trio.current_time() == before
+        late = ViewWatcher("s1")
+        assert await refused(lambda: w.registry.join("s1", late)) == ("unavailable", ANSWER_SECONDS)
+        store.gate.set()
+        await trio.sleep(20)
+        assert late.frames == []
+        await w.registry.join("s1", late)
+        assert late.view.messages == await w.stored()
+
+
+async def test_W8_a_drain_waits_for_a_hanging_store_no_longer_than_a_stop_does(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(*[text_answer("a", every=500.0)] * 3, store=store, limits=LIMITS) as w:
+        for session_id in ("s1", "s2", "s3"):
+            await w.session(session_id)
+            await w.registry.prompt(session_id, parts=(TextInput("x"),), client_request_id="r")
+        store.gate = trio.Event()
+        before = trio.current_time()
+        assert not await w.registry.drain(1.0)
+        assert trio.current_time() - before == 1.0 + ANSWER_SECONDS
+        store.gate.set()
