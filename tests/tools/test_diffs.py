@@ -2,79 +2,19 @@
 
 import random
 import subprocess
-import threading
 import time
 from pathlib import Path
 
-import pytest
-import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from turnwire.tools.base import PATCH_BYTES, FileDiffSummary
-from turnwire.tools.diffs import PATH_BYTES, FileChanges
+from changed_files import summary
+from turnwire.tools.base import PATCH_BYTES
+from turnwire.tools.diffs import file_change
+from turnwire.tools.file_changes import WORK_UNITS
+from turnwire.tools.line_diff import Budget
 from turnwire.tools.plain import json_size
-
-Step = tuple[str, str | None, str | None]
-
-
-def changed(*steps: Step) -> FileChanges:
-    changes = FileChanges()
-    for step in steps:
-        changes.changed(*step)
-    return changes
-
-
-def summary(*steps: Step) -> FileDiffSummary:
-    found = changed(*steps).summary()
-    assert found is not None
-    return found
-
-
-def counts(found: FileDiffSummary) -> list[tuple[str, str, int, int]]:
-    return [(file.path, file.status, file.additions, file.deletions) for file in found.files]
-
-
-def test_L5_the_first_before_and_the_last_after_count() -> None:
-    found = summary(("b", "1\n", "2\n"), ("a", None, "x\n"), ("b", "2\n", "3\n4\n"), ("c", "x\ny", None))
-    assert counts(found) == [("b", "modified", 2, 1), ("a", "added", 1, 0), ("c", "deleted", 0, 2)]
-    assert (found.additions, found.deletions) == (3, 3)
-    assert found.files[0].patch == "--- a/b\n+++ b/b\n@@ -1,1 +1,2 @@\n-1\n+3\n+4\n"
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [],
-        [("a", "1", "2"), ("a", "2", "1")],
-        [("a", None, "2"), ("a", "2", None)],
-        [("a", "1", None), ("a", None, "1")],
-        [("a", "1", "1")],
-    ],
-)
-def test_L5_what_is_as_before_in_the_end_drops_out(steps: list[Step]) -> None:
-    changes = FileChanges()
-    for step in steps:
-        changes.changed(*step)
-    assert changes.summary() is None
-
-
-def test_L5_an_empty_file_is_a_change_without_lines() -> None:
-    assert counts(summary(("a", None, ""))) == [("a", "added", 0, 0)]
-
-
-def test_L5_changes_come_from_any_thread() -> None:
-    changes = FileChanges()
-    threads = [threading.Thread(target=changes.changed, args=(f"{n}", None, "x")) for n in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    found = changes.summary()
-    assert found is not None
-    assert found.additions == 50
-
 
 # ------------------------------------------------------------------------------------------------------------ patches
 
@@ -133,12 +73,6 @@ def test_Z4_a_patch_is_measured_as_json() -> None:
     assert file.patch is UNSET
 
 
-def test_Z4_files_beyond_the_bound_are_counted_and_not_named() -> None:
-    found = summary(*((f"{number:01000}", None, "x\n") for number in range(200)))
-    assert len(found.files) == PATH_BYTES // json_size("x" * 1000)
-    assert found.additions == 200
-
-
 def test_Z4_megabytes_cost_bounded_work() -> None:
     dice = random.Random(1)
     numbered = [f"line {number} with some text in it, to be longer\n" for number in range(100_000)]
@@ -147,36 +81,9 @@ def test_Z4_megabytes_cost_bounded_work() -> None:
     edited = [*numbered[:50_000], "new\n", *numbered[50_001:]]
     for before, after in ((numbered, edited), (numbered, shuffled), (repeated, repeated[::-1])):
         start = time.process_time()
-        found = summary(("f", "".join(before), "".join(after)))
+        file = file_change("f", "".join(before), "".join(after), Budget(WORK_UNITS), PATCH_BYTES)
         assert time.process_time() - start < 20, "CPU seconds: quadratic work would take far longer"
-        assert len(after) - len(before) == found.additions - found.deletions
-        assert json_size(found.files[0].patch if found.files[0].patch is not UNSET else "") <= PATCH_BYTES
-    assert counts(summary(("f", "".join(numbered), "".join(edited)))) == [("f", "modified", 1, 1)]
-
-
-async def test_L5_a_large_summary_leaves_the_thread_to_others() -> None:
-    lines = [str(number) for number in range(1_600)]
-    random.Random(1).shuffle(lines)
-    changes = changed(("a", "\n".join(lines[:800]), "\n".join(lines[800:])))
-    turns_of_others = 0
-
-    async def others() -> None:
-        nonlocal turns_of_others
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns_of_others += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(others)
-        await trio.lowlevel.checkpoint()
-        before = turns_of_others
-        assert await changes.summarise() == changes.summary()
-        assert turns_of_others - before > 20
-        nursery.cancel_scope.cancel()
-
-
-def test_L5_a_small_summary_is_made_at_once() -> None:
-    changes = changed(("a", "one\n", "two\n"))
-    with pytest.raises(StopIteration) as made:
-        changes.summarise().send(None)
-    assert made.value.value == changes.summary()
+        assert len(after) - len(before) == file.additions - file.deletions
+        assert json_size(file.patch if file.patch is not UNSET else "") <= PATCH_BYTES
+    file = file_change("f", "".join(numbered), "".join(edited), Budget(WORK_UNITS), PATCH_BYTES)
+    assert (file.additions, file.deletions) == (1, 1)

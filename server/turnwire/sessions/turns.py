@@ -8,7 +8,7 @@ from turnwire.models.base import ModelError
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.steps import Step
 from turnwire.store.base import TurnRecord
-from turnwire.tools.diffs import FileChanges
+from turnwire.tools.file_changes import FileChanges
 from turnwire_protocol.mutations import TurnError, TurnStatus
 from turnwire_protocol.parts import ErrorPart
 

@@ -19,7 +19,7 @@ OUTPUT_BYTES = 256 * 1024
 """The most JSON bytes of a result that are kept and given to the model (Z3)."""
 
 PATCH_BYTES = 64 * 1024
-"""The most bytes of patches that one Turn's `file_diff` carries (L5, Z4)."""
+"""The most JSON bytes of patches that one Turn's `file_diff` carries (L5, Z4)."""
 
 
 class ToolInputError(Exception):
