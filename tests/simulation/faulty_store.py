@@ -4,7 +4,7 @@ It keeps the contract: `StoreUnavailable` means that nothing was stored. `Killed
 has died at this await, before the commit or after it.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -208,6 +208,9 @@ class FaultyContext:
         return await self._store.page(
             session_id, before_sequence=before_sequence, limit=limit, include_internal=include_internal
         )
+
+    async def cancelled_turns(self, turn_ids: Collection[str]) -> frozenset[str]:
+        return await self._store.perform(lambda: self._inner.cancelled_turns(turn_ids))
 
     async def summary(self, session_id: str) -> Summary | None:
         return await self._store.perform(lambda: self._inner.summary(session_id))

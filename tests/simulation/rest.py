@@ -142,6 +142,8 @@ class Rest:
             turns = [self.turns[message["turn_id"]] for message in asked]
             waiting = [turn.turn_id for turn in turns if (turn.started_at or turn.finished_at or 0) > _ms(call.at)]
             self._require(not waiting, "C3", f"the model read prompts that were waiting: {waiting}")
+            cancelled = [turn.turn_id for turn in turns if turn.status == "stopped" and turn.started_at is None]
+            self._require(not cancelled, "T3", f"the model read prompts that were cancelled: {cancelled}")
             call.user_texts = [message["parts"][0]["text"] for message in asked if message["turn_id"] == call.turn_id]
             self._require(own[call.turn_id] in call.user_texts, "C3", f"{call.turn_id} read only {read}")
             if previous is not None:

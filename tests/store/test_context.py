@@ -57,6 +57,23 @@ async def test_C2_a_summary_of_nothing_is_refused(store: Store, wrong: Summary, 
     assert await store.context.summary("s") is None
 
 
+async def test_T3_turns_that_were_stopped_before_they_began_are_told_from_all_others(store: Store) -> None:
+    await store.commit([create()])
+    for turn_id, statuses in {
+        "queued": ["queued"],
+        "running": ["running"],
+        "completed": ["running", "completed"],
+        "stopped": ["running", "stopped"],
+        "cancelled": ["queued", "stopped"],
+        "failed": ["queued", "failed"],
+    }.items():
+        never_begun: dict[str, Any] = {"started_at": None} if "queued" in statuses else {}
+        await store.commit(save(*(turn(turn_id, status, **never_begun) for status in statuses)))
+    everyone = ["queued", "running", "completed", "stopped", "cancelled", "failed", "unknown"]
+    assert await store.context.cancelled_turns(everyone) == {"cancelled"}
+    assert await store.context.cancelled_turns(["queued"]) == frozenset()
+
+
 async def test_M4_summaries_are_in_no_page_and_change_none(store: Store) -> None:
     await history(store)
     before = await newest(store)

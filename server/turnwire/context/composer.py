@@ -31,6 +31,7 @@ _PIECE_SHARE: Final = 1 / 2
 _SUMMARY_SHARE: Final = 1 / 16
 """How much of the window one tool's output, one piece of transcript and a summary may take."""
 
+_ROLES: Final = ("user", "agent")
 _LEFT_OUT: Final = "Earlier messages of this conversation are left out here."
 
 
@@ -46,6 +47,22 @@ class HistoryBounds(Struct, kw_only=True, frozen=True):
     """Whether internal Messages are among them."""
     turn_sequence: int = 1
     """Where the running Turn's first Message stands."""
+
+
+class _Read(Struct, frozen=True):
+    """A Message of history, and whether it is a prompt that was cancelled before its Turn began."""
+
+    sequence: int
+    message: dict[str, Any]
+    cancelled: bool
+
+    @property
+    def turn_id(self) -> str | None:
+        return self.message.get("turn_id")
+
+    def units(self, rules: Rules) -> list[Unit]:
+        """What a model reads of it. Of what was cancelled nothing: it would seem to be asked and never answered."""
+        return [] if self.cancelled else units_of(self.message, rules)
 
 
 class _Entry(Struct, frozen=True):
@@ -75,7 +92,8 @@ class Composer:
 
         A Turn's Messages stand together, Turns in the order of their prompts, the running one last. When the window is
         full the oldest are left out, but never the newest, nor what the user said in the running Turn. No call is
-        without its result, nor a result without its call.
+        without its result, nor a result without its call. Prompts that a stop cancelled before they were asked (T3) are
+        left out as well.
 
         Raises StoreUnavailable, NotFound.
         """
@@ -95,12 +113,11 @@ class Composer:
         while before > after + 1 and not (full and before <= bounds.turn_sequence):
             items = await self._page(bounds.session_id, before, after)
             for item in reversed(items):
-                message = _plain(item)
-                turn_id = message.get("turn_id")
+                message, turn_id = item.message, item.turn_id
                 if turn_id in bounds.exclude_turns or not (bounds.internal or message["visibility"] == "visible"):
                     continue
                 pinned = message["role"] == "user" and turn_id is not None and turn_id == bounds.turn_id
-                for unit in reversed(units_of(message, self._rules(bounds.turn_id))):
+                for unit in reversed(item.units(self._rules(bounds.turn_id))):
                     room -= bytes_of(unit)
                     full = full or (room < 0 and bool(newest_first))
                     if pinned or not full:
@@ -113,12 +130,20 @@ class Composer:
     def _rules(self, running_turn: str | None) -> Rules:
         return Rules(running_turn=running_turn, value_characters=self._value_characters)
 
-    async def _page(self, session_id: str, before: int, after: int) -> tuple[StoredMessage, ...]:
+    async def _page(self, session_id: str, before: int, after: int) -> list[_Read]:
         """The newest Messages below `before` and above `after`, at least one: sequences have no holes (M5)."""
         page = await self._context.page(
             session_id, before_sequence=before, limit=min(MAX_PAGE, before - 1 - after), include_internal=True
         )
-        return page.items
+        messages = [(item.sequence, _plain(item)) for item in page.items]
+        cancelled = await self._cancelled([message for _, message in messages])
+        return [_Read(sequence, message, message.get("turn_id") in cancelled) for sequence, message in messages]
+
+    async def _cancelled(self, messages: list[dict[str, Any]]) -> frozenset[str]:
+        """Those Turns that never began. One of which an Agent Message is at hand has, and need not be asked about."""
+        turns = {role: {m["turn_id"] for m in messages if m["role"] == role and "turn_id" in m} for role in _ROLES}
+        silent = turns["user"] - turns["agent"]
+        return await self._context.cancelled_turns(silent) if silent else frozenset()
 
     # --------------------------------------------------------------------------------------------------- compacting
 
@@ -164,9 +189,8 @@ class Composer:
         while before > after + 1:
             items = await self._page(bounds.session_id, before, after)
             for item in reversed(items):
-                message = _plain(item)
-                size = sum(map(bytes_of, units_of(message, self._rules(None))))
-                newest_first.append(Place(item.sequence, message.get("turn_id"), size))
+                size = sum(map(bytes_of, item.units(self._rules(None))))
+                newest_first.append(Place(item.sequence, item.turn_id, size))
             before = items[0].sequence
         return newest_first[::-1]
 
@@ -174,12 +198,12 @@ class Composer:
         """The Messages of a range as text, oldest first; a page of them is in memory at a time."""
         while after < through:
             end = min(after + MAX_PAGE, through)
-            newest_first: list[StoredMessage] = []
+            newest_first: list[_Read] = []
             while end - len(newest_first) > after:
                 items = await self._page(session_id, end + 1 - len(newest_first), after)
                 newest_first.extend(reversed(items))
             for item in reversed(newest_first):
-                for unit in units_of(_plain(item), self._rules(None)):
+                for unit in item.units(self._rules(None)):
                     for line in lines_of(unit):
                         yield line
             after = end

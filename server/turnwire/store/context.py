@@ -4,6 +4,7 @@ Summaries are derived: they can be thrown away and made again, and are never Mes
 has no way to change history; in a file the database itself refuses it (see `context_sqlite`).
 """
 
+from collections.abc import Collection
 from typing import Protocol
 
 from msgspec import Struct
@@ -28,6 +29,9 @@ class ContextStore(Protocol):
         self, session_id: str, *, before_sequence: int | None, limit: int, include_internal: bool
     ) -> StoredPage:
         """Committed history, as `Store.page`. Raises NotFound, StoreUnavailable."""
+
+    async def cancelled_turns(self, turn_ids: Collection[str]) -> frozenset[str]:
+        """Those of these Turns that were stopped before they began (T3). Raises StoreUnavailable."""
 
     async def summary(self, session_id: str) -> Summary | None:
         """The Session's summary that reaches furthest, or None. Raises StoreUnavailable."""

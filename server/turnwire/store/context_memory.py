@@ -1,5 +1,6 @@
 """The Composer's part of a store in memory: a way to change history is simply not offered (C1)."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from turnwire.store.base import ConstraintViolated
@@ -14,9 +15,14 @@ class MemoryContextStore:
 
     def __init__(self, store: "MemoryStore", summaries: dict[tuple[str, int], Summary]) -> None:
         self._session = store.session
+        self._turn = store.turn
         self._enter = store.enter
         self._summaries = summaries
         self.page = store.page
+
+    async def cancelled_turns(self, turn_ids: Collection[str]) -> frozenset[str]:
+        turns = [turn for turn_id in turn_ids if (turn := await self._turn(turn_id)) is not None]
+        return frozenset(turn.turn_id for turn in turns if turn.status == "stopped" and turn.started_at is None)
 
     async def summary(self, session_id: str) -> Summary | None:
         await self._enter()

@@ -4,6 +4,7 @@ SQLite asks the connection's authorizer about everything that a statement would 
 History is read through the store's read-only connections.
 """
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TypeVar, cast
@@ -83,6 +84,9 @@ class SqliteContextStore:
         return await self._readers.run(
             lambda connection: reads.page(connection, session_id, before_sequence, limit, include_internal)
         )
+
+    async def cancelled_turns(self, turn_ids: Collection[str]) -> frozenset[str]:
+        return await self._readers.run(lambda connection: reads.cancelled_turns(connection, turn_ids))
 
     async def summary(self, session_id: str) -> Summary | None:
         return await self._readers.run(lambda connection: reads.summary(connection, session_id))

@@ -3,7 +3,7 @@
 A page is spliced from stored JSON by SQLite, which leaves the interpreter to the other threads meanwhile (M1).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import apsw
@@ -175,6 +175,16 @@ def turn(connection: apsw.Connection, turn_id: str) -> TurnRecord | None:
     """A Turn's row, or None."""
     row = connection.execute(_TURN + "WHERE turn_id = ?", (turn_id,)).fetchone()
     return None if row is None else _turn_record(row)
+
+
+def cancelled_turns(connection: apsw.Connection, turn_ids: Collection[str]) -> frozenset[str]:
+    """Those of these Turns that were stopped before they began (T3)."""
+    rows = connection.execute(
+        "SELECT turn_id FROM json_each(?) CROSS JOIN turns ON turn_id = value"
+        " WHERE status = 'stopped' AND started_at IS NULL",
+        (msgspec.json.encode(sorted(turn_ids)).decode(),),
+    )
+    return frozenset(cast("str", turn_id) for (turn_id,) in rows)
 
 
 def interaction(connection: apsw.Connection, session_id: str, interaction_id: str) -> StoredJson | None:
