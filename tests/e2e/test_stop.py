@@ -55,6 +55,7 @@ async def test_W8_while_it_drains_a_server_is_alive_but_not_ready_and_starts_no_
         await client.send({"op": "stop", "id": 1_000, "session_id": session_id})
         await client.until(lambda: client.closed is not None)
         assert client.closed == (1012, "the server restarts")
+        assert [frame["result"]["stopped"] for frame in client.frames if frame.get("id") == 1_000] == [True]
         assert await server.process.wait() == 0, "the last turn has ended, so nothing is waited for"
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 from websockets.exceptions import InvalidStatus
 
 from gateway_world import Client, Pipe, World, gateway_world, no_traceback
 from turnwire.gateway import GatewaySettings
+from turnwire_protocol.codec import FORMATS, Format
 
 
 async def test_W8_every_client_gets_a_tick_on_time_whatever_else_flows(autojump_clock: MockClock) -> None:
@@ -56,8 +57,14 @@ async def test_W8_after_the_announcement_clients_are_served_and_new_ones_refused
     async with gateway_world() as world, world.client() as client, world.client(hello=False) as strange:
         world.gateway.announce()
         await client.op("draining")
-        assert (await strange.request("hello"))["op"] == "welcome"
         assert strange.ops("draining") == [], "nothing comes before welcome"
+        assert (await strange.request("hello"))["op"] == "welcome"
+        hint = (await strange.op("draining"))["retry_after_ms"]
+        assert hint != client.ops("draining")[0]["retry_after_ms"]
+        assert [frame["op"] for frame in strange.frames] == ["welcome", "draining"]
+        assert (await strange.request("hello"))["op"] == "welcome"
+        assert await strange.result("ping") == {}
+        assert len(strange.ops("draining")) == 1, "a renewed token is no reason to say it again"
         assert await client.result("ping") == {}
         with pytest.RaisesGroup(InvalidStatus, flatten_subgroups=True) as caught:
             async with world.client():
@@ -68,6 +75,73 @@ async def test_W8_after_the_announcement_clients_are_served_and_new_ones_refused
         assert isinstance(refusal, InvalidStatus)
         assert refusal.response.status_code == 503
         assert 1 <= int(refusal.response.headers["Retry-After"]) <= 5
+
+
+async def test_W8_what_was_asked_before_the_end_is_answered_before_the_close(autojump_clock: MockClock) -> None:
+    async with gateway_world() as world, world.client() as client, world.client() as idle:
+        world.sessions.add("s")
+        world.sessions.hold = trio.Event()
+        asked = [await client.ask("session.get", session_id="s") for _ in range(3)]
+        await wait_all_tasks_blocked()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.gateway.drain)
+            assert await idle.wait_closed() == 1012, "who has nothing to wait for is not kept"
+            await trio.sleep(1)
+            late = await client.ask("ping")
+            world.sessions.hold.set()
+            assert await client.wait_closed() == 1012
+        assert trio.current_time() < 2
+        assert [frame["id"] for frame in client.ops("result")] == asked
+        assert late not in [frame.get("id") for frame in client.frames], "the end is not put off by new requests"
+
+
+async def test_W8_a_request_that_is_never_answered_holds_up_the_end_for_a_bounded_time(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with no_traceback(caplog):
+        async with gateway_world() as world, world.client() as client:
+            world.sessions.hold = trio.Event()
+            await client.ask("session.list")
+            await wait_all_tasks_blocked()
+            await world.gateway.drain()
+            assert await client.wait_closed() == 1012
+            assert 4 <= trio.current_time() <= 6
+            await world.served.wait()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_W8_what_waits_for_a_slow_client_is_sent_before_the_close(
+    format: Format, autojump_clock: MockClock
+) -> None:
+    link = Pipe(capacity=4096, rate=100_000)
+    async with gateway_world() as world, world.client(format, downlink=link) as client:
+        world.sessions.add("s")
+        await client.result("subscribe", session_id="s")
+        texts = [f"{number} " + "x" * 1000 for number in range(200)]
+        for text in texts:
+            world.sessions.say("s", text)
+        await world.gateway.drain()
+        assert await client.wait_closed() == 1012
+        assert client.deltas("s") == texts
+
+
+async def test_W8_a_client_that_comes_while_the_server_ends_is_closed_with_1012_too(autojump_clock: MockClock) -> None:
+    """Its opening handshake was let through before the announcement, and is over after the last close."""
+    slow = Pipe(capacity=10, rate=100)
+    async with gateway_world() as world, trio.open_nursery() as nursery:
+        codes: list[int | None] = []
+
+        async def come_slowly() -> None:
+            async with world.client(downlink=slow, hello=False) as client:
+                codes.append(await client.wait_closed())
+
+        nursery.start_soon(come_slowly)
+        while not slow.held:
+            await trio.lowlevel.checkpoint()
+        await world.gateway.drain()
+        await world.served.wait()
+        nursery.cancel_scope.deadline = trio.current_time() + 20
+    assert codes == [1012]
 
 
 async def test_W8_a_client_that_does_not_read_holds_up_the_end_for_a_bounded_time(

@@ -54,6 +54,11 @@ class Connection:
         self._subscriptions = Subscriptions(self.stream, self._format, surroundings)
         self._inbox = Inbox(surroundings.settings.inbox_limits, trio.current_time())
         self._working = False
+        self._at_rest = trio.Event()
+        """Set when a worker ends."""
+        self._finishing = False
+        self._hint_ms: int | None = None
+        """What a client that says `hello` from now on is told about the restart."""
 
     async def run(self) -> None:
         """Serves the client until it is gone; never raises for anything that a client does."""
@@ -85,10 +90,24 @@ class Connection:
         """Sends a frame that belongs to no Session, ahead of all data."""
         self.stream.feed(wire_frame(frame, self._format))
 
+    async def finish(self, code: int, reason: str) -> None:
+        """Takes no further request in, and closes when what was asked is answered and what waits is sent (W8).
+
+        Lasts as long as the client and the Sessions take: whoever calls has a deadline, and then calls `close`.
+        """
+        self._finishing = True
+        while self._working:
+            await self._at_rest.wait()
+        self._around.fanout.flush()
+        await self.stream.wait_until_sent()
+        self.close(code, reason)
+
     def announce(self, retry_after_ms: int) -> None:
-        """Says that the server is about to restart, to a client that has been welcomed (W8)."""
+        """Says that the server is about to restart: now, or after `welcome` (W8)."""
         if self._identity.known:
             self.send(frames.Draining(retry_after_ms))
+        else:
+            self._hint_ms = retry_after_ms
 
     @property
     def principal(self) -> Principal | None:
@@ -147,6 +166,8 @@ class Connection:
             hello = request_of(value)
             assert isinstance(hello, frames.Hello)
             self.send(await self._identity.hello(hello))
+            if self._hint_ms is not None:
+                self.send(frames.Draining(self._hint_ms))
         except RequestError as error:
             self._turn_away(error, request_id)
         except Exception:  # noqa: BLE001 - W9: a fault of the server, or of an embedder's hook, is logged and answered
@@ -168,7 +189,7 @@ class Connection:
         """Reads until the client is gone; what comes after a close frame of ours is not looked at."""
         while True:
             data = await self._next()
-            if not self.stream.outbox.closed:
+            if not self._finishing and not self.stream.outbox.closed:
                 self._receive(data)
 
     def _kind_is_right(self, data: str | bytes) -> bool:
@@ -194,6 +215,7 @@ class Connection:
             return
         if not self._working:
             self._working = True
+            self._at_rest = trio.Event()
             self._socket.nursery.start_soon(self._work)
 
     def _refuse(self, error: RequestError, request_id: int | None) -> None:
@@ -216,6 +238,7 @@ class Connection:
                     self._inbox.answered(request)
         finally:
             self._working = False
+            self._at_rest.set()
 
     async def _answer(self, request: frames.Request) -> None:
         try:

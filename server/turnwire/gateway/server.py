@@ -40,6 +40,8 @@ from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, Relo
 
 _log = logging.getLogger(__name__)
 
+RESTART: Final = (1012, "the server restarts")
+
 TICKS_PER_STEP: Final = 200
 """How many clients get their tick before other tasks have their turn."""
 
@@ -109,6 +111,7 @@ class Gateway:
         self._traffic = Traffic()
         self._emptied = trio.Event()
         self._draining = False
+        self._closing = False
         self._drained = trio.Event()
 
     @property
@@ -194,13 +197,20 @@ class Gateway:
                 connection.close(4401, "the token was revoked")
 
     async def drain(self) -> None:
-        """Announces, closes every connection with 1012, waits `close_timeout_s` at most, and ends `serve` (W8)."""
+        """Announces, closes every connection with 1012, and ends `serve`, within `close_timeout_s` (W8).
+
+        What was asked is answered, and what waits for a client is sent, before its close: for half of that time.
+        """
         self.announce()
-        # A close frame drops what waits behind it: the last Mutations go before it.
-        self._fanout.flush()
+        start, patience = trio.current_time(), self._settings.close_timeout_s
+        with trio.move_on_at(start + patience / 2):
+            async with trio.open_nursery() as nursery:
+                for connection in self._connections:
+                    nursery.start_soon(connection.finish, *RESTART)
+        self._closing = True
         for connection in self._connections:
-            connection.close(1012, "the server restarts")
-        with trio.move_on_after(self._settings.close_timeout_s):
+            connection.close(*RESTART)
+        with trio.move_on_at(start + patience):
             while self._connections:
                 await self._emptied.wait()
         for connection in self._connections:
@@ -234,6 +244,10 @@ class Gateway:
         connection = Connection(websocket, self._surroundings, bearer_of(socket.request.headers))
         self._connections.add(connection)
         self._traffic.opened += 1
+        if self._draining:  # since its opening handshake was let through
+            connection.announce(self._retry_after_ms())
+        if self._closing:
+            connection.close(*RESTART)
         try:
             await connection.run()
         finally:

@@ -144,6 +144,10 @@ class FrameStream(trio.abc.HalfCloseableStream):
         """Waits until the control lane is below its bound, or the stream is dead."""
         await self._until(lambda: self.has_room)
 
+    async def wait_until_sent(self) -> None:
+        """Waits until nothing waits to be written, or the stream is dead."""
+        await self._until(lambda: self.outbox.idle)
+
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition() and not self.dead:
             if self._progress is None:
@@ -174,7 +178,7 @@ class FrameStream(trio.abc.HalfCloseableStream):
             self._add(BAD_REQUEST)
         self.outbox.close()
         with trio.move_on_after(self._limits.close_timeout) as scope:
-            await self._until(lambda: self.outbox.idle)
+            await self.wait_until_sent()
         if scope.cancelled_caught:
             self.abandon()
         if self.dead:
