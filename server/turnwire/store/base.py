@@ -36,6 +36,12 @@ REVISION_STRIDE = 2**30
 PART_STRIDE = 2**20
 """Part sequences that recovery skips, for the same reason: live Parts of an unfinished Step are not stored."""
 
+REQUEST_MEMORY_MS = 30 * 24 * 60 * 60 * 1000
+"""For how long a `client_request_id` is remembered at least (S9)."""
+
+FORGOTTEN_AT_ONCE = 8
+"""How many requests that are older go with each one that is saved: more than come, so that their number falls."""
+
 DEFAULT_PAGE = 50
 """How many Messages a page holds when nobody says (M2)."""
 
@@ -227,7 +233,11 @@ class SaveTurn(Struct, frozen=True):
 
 
 class SaveRequest(Struct, frozen=True):
-    """Remembers a `client_request_id`. `ConstraintViolated` when it is known."""
+    """Remembers a `client_request_id`. `ConstraintViolated` when it is known.
+
+    In its place some of the oldest requests of the whole store are forgotten, FORGOTTEN_AT_ONCE at most, those that
+    were saved REQUEST_MEMORY_MS or more before this one.
+    """
 
     record: RequestRecord
 

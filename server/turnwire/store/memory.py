@@ -14,6 +14,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from turnwire.store.base import (
+    FORGOTTEN_AT_ONCE,
+    REQUEST_MEMORY_MS,
     ConstraintViolated,
     CreateSession,
     DeleteSession,
@@ -210,10 +212,7 @@ class _Tables:
             case SaveTurn(record):
                 self._save_turn(record)
             case SaveRequest(record):
-                self.session(record.session_id)
-                key = (record.session_id, record.client_request_id)
-                _require(key not in self.requests, f"request {record.client_request_id}: is known (S9)")
-                self._put(self.requests, key, record)
+                self._save_request(record)
 
     def keep(self) -> None:
         self._undo.clear()
@@ -362,6 +361,16 @@ class _Tables:
             same = same and old.started_at in (None, record.started_at)
             _require(same, "turn_id, session_id, created_at and started_at of a Turn never change (T2)")
         self._put(self.turns, record.turn_id, record)
+
+    def _save_request(self, record: RequestRecord) -> None:
+        self.session(record.session_id)
+        key = (record.session_id, record.client_request_id)
+        _require(key not in self.requests, f"request {record.client_request_id}: is known (S9)")
+        self._put(self.requests, key, record)
+        before = record.created_at - REQUEST_MEMORY_MS
+        old = [(request.created_at, key) for key, request in self.requests.items() if request.created_at <= before]
+        for _, key in sorted(old)[:FORGOTTEN_AT_ONCE]:
+            self._drop(self.requests, key)
 
     def _put(self, table: dict[_K, _V], key: _K, value: _V) -> None:
         if key in table:

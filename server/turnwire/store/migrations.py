@@ -15,7 +15,7 @@ from turnwire.store.base import StoreIncompatible
 APPLICATION_ID: Final = int.from_bytes(b"TnWr", "big")
 
 MIGRATIONS: Final[tuple[str, ...]] = tuple(
-    files(__package__).joinpath(name).read_text() for name in ("schema.sql", "owners.sql")
+    files(__package__).joinpath(name).read_text() for name in ("schema.sql", "owners.sql", "requests.sql")
 )
 """Script n leads from version n to version n + 1; a published script never changes."""
 

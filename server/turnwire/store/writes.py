@@ -9,6 +9,8 @@ from typing import Any, Final, cast
 import apsw
 
 from turnwire.store.base import (
+    FORGOTTEN_AT_ONCE,
+    REQUEST_MEMORY_MS,
     CreateSession,
     DeleteSession,
     ForkSession,
@@ -69,6 +71,13 @@ VALUES (:turn_id, :session_id, :status, :created_at, :started_at, :finished_at, 
 _SAVE_REQUEST: Final = """
 INSERT INTO requests (session_id, client_request_id, digest, answer, created_at) VALUES (?, ?, ?, CAST(? AS TEXT), ?)
 """
+
+FORGET_REQUESTS: Final = """
+DELETE FROM requests WHERE (session_id, client_request_id) IN (
+    SELECT session_id, client_request_id FROM requests WHERE created_at <= ? ORDER BY created_at LIMIT ?
+)
+"""
+"""The oldest ones: two steps by indexes, whatever is remembered."""
 
 
 def apply_all(connection: apsw.Connection, operations: Sequence[Prepared]) -> None:
@@ -192,3 +201,4 @@ def _save_request(connection: apsw.Connection, record: RequestRecord) -> None:
         _SAVE_REQUEST,
         (record.session_id, record.client_request_id, record.digest, _json(record.answer), record.created_at),
     )
+    connection.execute(FORGET_REQUESTS, (record.created_at - REQUEST_MEMORY_MS, FORGOTTEN_AT_ONCE))
