@@ -19,6 +19,7 @@ LAYERS = (
         "turnwire.database",
         "turnwire.logs",
         "turnwire.metrics",
+        "turnwire.signals",
         "turnwire.stopping",
         "turnwire.token_command",
     },

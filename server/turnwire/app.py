@@ -2,9 +2,8 @@
 
 import logging
 import random
-import signal
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from turnwire.models.base import ModelProvider
 from turnwire.models.select import provider_for
 from turnwire.sessions.environment import Environment, SessionLimits
 from turnwire.sessions.registry import Registry
+from turnwire.signals import StopSignals
 from turnwire.stopping import AT_ONCE_SECONDS, RESERVE_SECONDS, Watchdog, stop_unless_told_again
 from turnwire.store.base import Store
 from turnwire.store.sqlite import SqliteStore, open_sqlite
@@ -110,6 +110,7 @@ class Turnwire:
         grace_seconds: float = GRACE_SECONDS,
         announce: Callable[[str], None] = _log.info,
         watchdog: Watchdog | None = None,
+        signals: StopSignals | None = None,
         metrics_host: str = "127.0.0.1",
         metrics_port: int | None = None,
     ) -> bool:
@@ -117,7 +118,8 @@ class Turnwire:
 
         Without an `authenticator` everyone may do everything, so only loopback addresses are served. Without an
         `authorizer` the roles, grants and ownership of principals decide. `announce` gets the line that says where the
-        server listens. `watchdog` is given the time that the stop may take; whoever made it cancels it. With a
+        server listens. `watchdog` is given the time that the stop may take; whoever made it cancels it.
+        `signals` are those that the caller has begun to count; without them they are counted while this runs. With a
         `metrics_port` there are metrics for Prometheus on it, for anyone who reaches it. Returns whether the stop was
         orderly: no second signal cut it short, and every Turn has its end in the store.
 
@@ -128,7 +130,7 @@ class Turnwire:
         if authenticator is None and not is_loopback(settings.host):
             raise ValueError(f"{settings.host} is not a loopback address, so an authenticator is needed")
         watchdog = watchdog or Watchdog(lambda: None)
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        with StopSignals() if signals is None else nullcontext(signals) as signals:
             async with self._running() as (registry, store), trio.open_nursery() as nursery:
                 gateway = self._gateway(registry, store, settings, authenticator or OpenAccess(), authorizer)
                 self._serving = gateway
@@ -141,7 +143,7 @@ class Turnwire:
                 scheme = "http" if settings.tls is None else "https"
                 for line in (f"turnwire: listening on {scheme}://{_place(bound, port)}", *lines):
                     announce(line)
-                await anext(signals)
+                await signals.wait_for(1)
                 watchdog.give(grace_seconds + settings.close_timeout_s + RESERVE_SECONDS)
                 orderly = await stop_unless_told_again(signals, registry, gateway, grace_seconds)
                 if not orderly:

@@ -19,6 +19,7 @@ from turnwire.flags import FLAGS
 from turnwire.gateway import GatewaySettings, TokenAuthenticator
 from turnwire.sessions.environment import now_ms
 from turnwire.settings import SettingError, Settings, settings_from
+from turnwire.signals import StopSignals
 from turnwire.stopping import Watchdog
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
 from turnwire.token_command import add_token_command, run_token_command
@@ -90,6 +91,11 @@ def _token(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    with StopSignals(for_good=True) as signals:
+        return _serve_until(signals, options)
+
+
+def _serve_until(signals: StopSignals, options: argparse.Namespace) -> int:
     try:
         settings = settings_from(vars(options))
         app = _app(settings)
@@ -99,7 +105,7 @@ def _serve(options: argparse.Namespace) -> int:
     logs.configure(settings.log_level, settings.log_format, sys.stderr)
     watchdog = Watchdog(_end_by_force)
     try:
-        orderly = trio.run(partial(_run, app, settings, watchdog))
+        orderly = trio.run(partial(_run, app, settings, watchdog, signals))
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - what it is goes into the log
         failures = list(_leaves(error))
         if not all(isinstance(failure, EXPECTED_FAILURES) for failure in failures):
@@ -131,7 +137,7 @@ def _app(settings: Settings) -> Turnwire:
     )
 
 
-async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog) -> bool:
+async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog, signals: StopSignals) -> bool:
     return await app.serve(
         settings=GatewaySettings(
             host=settings.host,
@@ -148,6 +154,7 @@ async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog) -> bool:
         grace_seconds=settings.grace_seconds,
         announce=partial(print, flush=True),
         watchdog=watchdog,
+        signals=signals,
         metrics_host=settings.metrics_host,
         metrics_port=settings.metrics_port,
     )

@@ -8,12 +8,13 @@ signal    -> nothing new is begun, clients are told, Turns get their grace, the 
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import trio
 
 from turnwire.gateway import Gateway
 from turnwire.sessions.registry import Registry
+from turnwire.signals import StopSignals
 
 RESERVE_SECONDS = 10.0
 """What the store and the model provider may take to close, beyond the grace of Turns and the closing of clients."""
@@ -59,18 +60,18 @@ async def stop(registry: Registry, gateway: Gateway, grace_seconds: float) -> bo
 
 
 async def stop_unless_told_again(
-    signals: AsyncIterator[int], registry: Registry, gateway: Gateway, grace_seconds: float
+    signals: StopSignals, registry: Registry, gateway: Gateway, grace_seconds: float
 ) -> bool:
-    """As `stop`; False when a further signal came first and cut it short."""
+    """As `stop`; False when a second signal came first and cut it short."""
     orderly = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_cancel_at, signals, nursery.cancel_scope)
+        nursery.start_soon(_cancel_at_the_second, signals, nursery.cancel_scope)
         orderly = await stop(registry, gateway, grace_seconds)
         nursery.cancel_scope.cancel()
     return orderly
 
 
-async def _cancel_at(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-    await anext(signals)
+async def _cancel_at_the_second(signals: StopSignals, scope: trio.CancelScope) -> None:
+    await signals.wait_for(2)
     _log.warning("a second signal: ending at once")
     scope.cancel()

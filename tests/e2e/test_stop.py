@@ -1,6 +1,8 @@
 """Every way in which a server process ends: orderly, told twice, by force, and what clients and the store see (W8)."""
 
+import os
 import signal
+import sys
 from pathlib import Path
 
 import httpx2
@@ -156,3 +158,60 @@ async def test_W8_a_turn_whose_end_cannot_be_stored_shows_in_the_exit_code(data:
     async with server_process(data) as server, wire_client(server.url) as client:
         page = await client.request("messages", session_id=session_id)
         assert page["items"][-1]["parts"][-1]["code"] == "runtime_interrupted"
+
+
+@pytest.mark.parametrize("gap_ms", [0, 1, 2, 5])
+async def test_W8_however_many_signals_come_the_process_ends_by_itself(data: Path, gap_ms: int) -> None:
+    """Supervisors and terminals send a signal many times over; the first two count, whenever the others come."""
+    async with server_process(data, "--grace-seconds", "3600") as server, wire_client(server.url) as client:
+        await start_turn(client, "/silence 3600")
+        async with trio.open_nursery() as nursery:
+
+            async def insist() -> None:
+                while server.process.poll() is None:
+                    server.process.send_signal(signal.SIGTERM)
+                    await trio.sleep(gap_ms / 1000)
+
+            nursery.start_soon(insist)
+            with trio.fail_after(PATIENCE_SECONDS):
+                code = await server.process.wait()
+        assert code == 3
+        assert "Traceback" not in server.log.read_text()
+
+
+SIGNALLED_AT = """
+import os, signal, sys
+
+pending = [signal.{name}]
+
+def hook(event, arguments):
+    if pending and event == "{event}" and {condition}:
+        os.kill(os.getpid(), pending.pop())
+
+sys.addaudithook(hook)
+from turnwire.cli import main
+main(sys.argv[1:])
+"""
+"""A server that gets a signal at one point of its start: at the first audit event of a kind."""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    ("event", "condition"),
+    [("import", "arguments[0] == 'turnwire.models.openai'"), ("socket.__new__", "True"), ("socket.bind", "True")],
+    ids=["while the model is made", "when trio begins", "before it listens"],
+)
+async def test_W8_a_signal_at_any_point_of_the_start_stops_the_server_in_order(
+    name: str, event: str, condition: str, data: Path
+) -> None:
+    program = SIGNALLED_AT.format(name=name, event=event, condition=condition)
+    flags = ("--port", "0", "--data", str(data), "--model", "openai:m")
+    with trio.fail_after(PATIENCE_SECONDS):
+        ended = await trio.run_process(
+            [sys.executable, "-c", program, "serve", *flags],
+            env={**os.environ, "OPENAI_API_KEY": "none"},
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+        )
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False), ended.stderr.decode()
