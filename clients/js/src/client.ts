@@ -104,7 +104,7 @@ export class Client {
       { onState: () => this.#onState(), onFrame: (frame) => this.#onFrame(frame) },
     );
     const shared = { connection: this.#connection, clock, random, newId };
-    this.#commands = new CommandQueue({ ...shared, capacity, onChange: () => this.#onUnsent() });
+    this.#commands = new CommandQueue({ ...shared, capacity, onChange: (id) => this.#onUnsent(id) });
     this.#host = {
       ...shared,
       schedule,
@@ -212,9 +212,9 @@ export class Client {
     oldest.forget();
   }
 
-  #onUnsent(): void {
+  #onUnsent(session_id = ""): void {
     this.#changed();
-    for (const handle of this.#sessions.values()) handle.changed();
+    this.#sessions.get(session_id)?.changed();
   }
 
   #changed(): void {

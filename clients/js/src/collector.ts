@@ -3,30 +3,31 @@
 import type { Snapshot } from "./frames.ts";
 
 export class SnapshotCollector {
-  #parts: Snapshot[] = [];
+  #joined: Snapshot | undefined;
 
   clear(): void {
-    this.#parts = [];
+    this.#joined = undefined;
   }
 
   /** The whole snapshot when this was its last part; otherwise what became of the part. */
   add(frame: Snapshot): Snapshot | "buffered" | "ignored" {
-    const first = frame.part === 1 ? frame : this.#parts[0];
-    const follows = frame.part === 1 || frame.part === this.#parts.length + 1;
-    if (!first || !follows || frame.epoch !== first.epoch || frame.seq !== first.seq) {
-      this.clear();
-      return "ignored";
-    }
-    this.#parts = frame.part === 1 ? [frame] : [...this.#parts, frame];
-    if (frame.part < frame.parts) return "buffered";
-    const parts = this.#parts;
+    const before = this.#joined;
     this.clear();
-    // The lists of all parts joined, everything else as the first has it.
-    return {
-      ...first,
-      page: { ...first.page, items: parts.flatMap((part) => part.page.items) },
-      queue: parts.flatMap((part) => part.queue),
-      interactions: parts.flatMap((part) => part.interactions),
-    };
+    const { epoch, seq, part, parts, page, queue, interactions } = frame;
+    let joined = frame;
+    if (part > 1) {
+      if (before?.epoch !== epoch || before.seq !== seq || before.part + 1 !== part) return "ignored";
+      // The lists of all parts joined, everything else as the first has it.
+      joined = {
+        ...before,
+        part,
+        page: { ...before.page, items: [...before.page.items, ...page.items] },
+        queue: [...before.queue, ...queue],
+        interactions: [...before.interactions, ...interactions],
+      };
+    }
+    if (part >= parts) return joined;
+    this.#joined = joined;
+    return "buffered";
   }
 }

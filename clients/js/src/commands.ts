@@ -65,7 +65,6 @@ export interface UnsentPrompt extends UnsentCommand<"prompt"> {
 
 interface Item {
   command: UnsentCommand;
-  readonly lane: string;
   /** Waits for its time, not for a connection. */
   pausing: boolean;
   faults: number;
@@ -78,7 +77,8 @@ export interface CommandQueueOptions {
   readonly newId: () => string;
   readonly capacity: number;
   readonly connection: Requester;
-  readonly onChange: () => void;
+  /** Called with the Session whose commands have changed, if they belong to one. */
+  readonly onChange: (session_id: string | undefined) => void;
 }
 
 /** So many answers that say neither yes nor no, and a command is no longer repeated by itself. */
@@ -87,6 +87,10 @@ export const MAX_FAULTS = 5;
 const FAULTS: readonly string[] = ["internal", "timeout"];
 /** Whose request carries the `client_request_id`; the others do the same thing however often they are sent. */
 const IDENTIFIED: readonly CommandOp[] = ["prompt", "interaction.respond", "session.create"];
+
+/** The Session's; but an answer must not wait behind a prompt. */
+const laneOf = ({ body, session_id, client_request_id }: UnsentCommand): string =>
+  (body as { interaction_id?: string }).interaction_id ?? session_id ?? client_request_id;
 
 export class CommandQueue {
   readonly #options: CommandQueueOptions;
@@ -103,13 +107,12 @@ export class CommandQueue {
 
   /**
    * Gives the result, or rejects with the server's refusal, `queue_full` or `discarded`, or with the last fault when
-   * the command has `failed`. `lane` is by default the Session's.
+   * the command has `failed`.
    */
   add<Op extends CommandOp>(
     op: Op,
     session_id: string | undefined,
     body: CommandBody<Op>,
-    lane = session_id,
   ): Promise<Result<Op>> {
     const { capacity, newId } = this.#options;
     if (this.#items.length >= capacity) {
@@ -120,8 +123,8 @@ export class CommandQueue {
       const fields = { client_request_id, op, session_id, body, state: "waiting", attempts: 0 } as const;
       const command = defined(fields) as unknown as UnsentCommand;
       const settle = { resolve, reject };
-      this.#items.push({ command, lane: lane ?? client_request_id, pausing: false, faults: 0, settle });
-      this.#changed();
+      this.#items.push({ command, pausing: false, faults: 0, settle });
+      this.#changed(command);
       this.#pump();
     });
   }
@@ -160,9 +163,11 @@ export class CommandQueue {
     if (!this.#options.connection.isConnected) return;
     const busy = new Set<string>();
     for (const item of this.#items) {
-      if (item.command.state === "failed" || busy.has(item.lane)) continue;
-      busy.add(item.lane);
-      if (item.command.state === "waiting" && !item.pausing) void this.#send(item);
+      const { state } = item.command;
+      const lane = laneOf(item.command);
+      if (state === "failed" || busy.has(lane)) continue;
+      busy.add(lane);
+      if (state === "waiting" && !item.pausing) void this.#send(item);
     }
   }
 
@@ -210,18 +215,18 @@ export class CommandQueue {
 
   #update(item: Item, change: Partial<UnsentCommand>): void {
     item.command = { ...item.command, ...change };
-    this.#changed();
+    this.#changed(item.command);
   }
 
   #remove(item: Item): void {
     const index = this.#items.indexOf(item);
     if (index < 0) return; // discarded while it was out
     this.#items.splice(index, 1);
-    this.#changed();
+    this.#changed(item.command);
   }
 
-  #changed(): void {
+  #changed({ session_id }: UnsentCommand): void {
     this.#shown = this.#items.map((item) => item.command);
-    this.#options.onChange();
+    this.#options.onChange(session_id);
   }
 }

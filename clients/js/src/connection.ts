@@ -61,7 +61,6 @@ export class Connection implements Requester {
   #welcome: Welcome | undefined;
   #retryTimer: TimerId | undefined;
   #renewTimer: TimerId | undefined;
-  #refreshToken = false;
   #stopWaking: (() => void) | undefined;
 
   constructor(options: ConnectionOptions, observer: ConnectionObserver) {
@@ -87,7 +86,6 @@ export class Connection implements Requester {
   connect(): void {
     if (!after(this.#state.status, "connect")) return;
     this.#policy.reset();
-    this.#refreshToken = false;
     this.#stopWaking = this.#options.wake(() => this.probe());
     this.#enter("connect");
     this.#open();
@@ -129,7 +127,7 @@ export class Connection implements Requester {
       onLost: (code, reason) => this.#lost(code, reason),
     });
     this.#link = link;
-    this.#token(this.#refreshToken).then(
+    this.#token(this.#policy.refreshToken).then(
       (given) => {
         token = given;
         if (link === this.#link) link.open();
@@ -155,19 +153,14 @@ export class Connection implements Requester {
   }
 
   #renewIn(link: Link, ms: number): void {
-    this.#renewTimer = this.#options.clock.setTimeout(() => this.#renew(link), ms);
-  }
-
-  #renew(link: Link): void {
-    this.#token(true).then(
-      (token) => {
-        if (link === this.#link) void this.#hello(link, token);
-      },
-      () => {
-        // The present token is good for a while yet; when it is not, the server says so.
-        if (link === this.#link) this.#renewIn(link, MIN_RENEW_MS);
-      },
-    );
+    const renew = async (): Promise<void> => {
+      // The present token is good for a while yet; when it is not, the server says so.
+      const token = await this.#token(true).catch(() => undefined);
+      if (link !== this.#link) return;
+      if (token) void this.#hello(link, token);
+      else this.#renewIn(link, MIN_RENEW_MS);
+    };
+    this.#renewTimer = this.#options.clock.setTimeout(renew, ms);
   }
 
   #token(refresh: boolean): Promise<Token> {
@@ -185,7 +178,6 @@ export class Connection implements Requester {
   #welcomed(welcome: Welcome): void {
     const isFirst = !this.#welcome;
     this.#welcome = welcome;
-    this.#refreshToken = false;
     if (!isFirst) return;
     this.#policy.connected(this.#options.clock.now());
     this.#enter("welcome");
@@ -203,13 +195,12 @@ export class Connection implements Requester {
     const { clock } = this.#options;
     this.#release();
     // Nobody here said goodbye and the server never does: a 1000 is the work of something in between.
-    const decision = this.#policy.lost(code === NORMAL ? LOST : code, clock.now());
-    if (decision.action === "stop" || (decision.refresh_token && !this.#options.getToken)) {
+    const delay_ms = this.#policy.lost(code === NORMAL ? LOST : code, clock.now());
+    if (delay_ms === undefined || (this.#policy.refreshToken && !this.#options.getToken)) {
       this.#enter("stopped", code, reason);
       return;
     }
-    this.#refreshToken ||= decision.refresh_token;
-    this.#retryTimer = clock.setTimeout(() => this.#open(), decision.delay_ms);
+    this.#retryTimer = clock.setTimeout(() => this.#open(), delay_ms);
     this.#enter("lost", code, reason);
   }
 

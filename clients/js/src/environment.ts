@@ -59,6 +59,5 @@ export const browserWake: WakeSource = (probe) => {
 
 /** An id that nobody else makes. `crypto.randomUUID` is missing on pages served over plain HTTP. */
 export function randomId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(36)).join("-");
 }

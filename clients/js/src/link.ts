@@ -6,7 +6,7 @@
 
 import type { Codec } from "./codec.ts";
 import type { Clock, SocketConstructor, SocketLike, TimerId } from "./environment.ts";
-import { lost, TurnwireError } from "./errors.ts";
+import { lost, refusal, TurnwireError } from "./errors.ts";
 import type { ErrorFrame, ServerFrame, Welcome } from "./frames.ts";
 
 /** From `new WebSocket` to `welcome`; the server itself waits 10 s for `hello`. */
@@ -98,10 +98,10 @@ export class Link {
 
   /** Finds out soon whether the connection is alive (R7). */
   probe(): void {
-    const { clock, codec } = this.#options;
     if (this.#probe !== undefined) return;
-    this.#probe = clock.setTimeout(() => this.#lose("no answer to ping"), PROBE_TIMEOUT_MS);
-    this.#socket?.send(codec.encode({ op: "ping", id: ++this.#lastId }));
+    this.#probe = this.#options.clock.setTimeout(() => this.#lose("no answer to ping"), PROBE_TIMEOUT_MS);
+    // Whatever comes is an answer.
+    this.ask("ping", {}).catch(refusal);
   }
 
   /** Lets go of the socket: what it still says is ignored, and open requests fail as `lost`. */
@@ -172,7 +172,7 @@ export class Link {
 }
 
 /** A page may close with 1000 and 3000-4999 only. */
-const closable = (code: number): number => (code >= 3000 && code <= 4999 ? code : NORMAL);
+const closable = (code: number): number => (code < 3000 ? NORMAL : code);
 
 const utf8 = new TextEncoder();
 const sizeOf = (data: string | Uint8Array): number =>

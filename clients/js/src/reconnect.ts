@@ -22,10 +22,6 @@ export const MAX_DELAY_MS = 20_000;
 /** A connection that lived as long as this has proved itself: the next loss starts counting anew. */
 export const STABLE_MS = 5_000;
 
-export type Decision =
-  | { readonly action: "retry"; readonly delay_ms: number; readonly refresh_token: boolean }
-  | { readonly action: "stop" };
-
 /** A random delay between MIN_DELAY_MS and a bound that doubles with each failed attempt (full jitter). */
 export function backoff(attempt: number, random: () => number): number {
   const bound = Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** Math.min(attempt, 30));
@@ -33,8 +29,10 @@ export function backoff(attempt: number, random: () => number): number {
 }
 
 export class ReconnectPolicy {
+  /** The next connection needs a new token. */
+  refreshToken = false;
   #attempt = 0;
-  #connectedAt: number | undefined;
+  #connectedAt = Infinity;
   #hint: number | undefined;
   #refreshed = false;
   readonly #random: () => number;
@@ -46,6 +44,7 @@ export class ReconnectPolicy {
   /** `welcome` came. */
   connected(now: number): void {
     this.#connectedAt = now;
+    this.refreshToken = false;
   }
 
   /** The server said when to come back; that wins over the next back-off, once. */
@@ -53,21 +52,21 @@ export class ReconnectPolicy {
     this.#hint = retry_after_ms;
   }
 
-  /** The connection, or the attempt to have one, ended with `code`. */
-  lost(code: number, now: number): Decision {
-    if (this.#connectedAt !== undefined && now - this.#connectedAt >= STABLE_MS) this.reset();
-    this.#connectedAt = undefined;
+  /** The connection, or the attempt to have one, ended with `code`: how long to wait, undefined for ever. */
+  lost(code: number, now: number): number | undefined {
+    if (now - this.#connectedAt >= STABLE_MS) this.reset();
+    this.#connectedAt = Infinity;
     const retry = retryOf(code);
-    if (retry === "retry") return { action: retry, delay_ms: this.#delay(), refresh_token: false };
-    if (retry === "stop" || this.#refreshed) return { action: "stop" };
-    this.#refreshed = true;
-    return { action: "retry", delay_ms: 0, refresh_token: true };
+    if (retry === "retry") return this.#delay();
+    if (retry === "stop" || this.#refreshed) return undefined;
+    this.#refreshed = this.refreshToken = true;
+    return 0;
   }
 
   /** Forgets all failures, as after a connection that was stable. */
   reset(): void {
     this.#attempt = 0;
-    this.#refreshed = false;
+    this.#refreshed = this.refreshToken = false;
   }
 
   #delay(): number {

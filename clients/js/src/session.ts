@@ -59,8 +59,6 @@ export class SessionHandle {
   #snapshots = 0;
   #active = false;
   #notes = NO_NOTES;
-  /** What the last snapshot was made of: while that is the same, so is the snapshot. */
-  #made: readonly unknown[] = [];
   #state: SessionState | undefined;
 
   constructor(session_id: string, host: SessionHost) {
@@ -98,10 +96,8 @@ export class SessionHandle {
 
   /** The same object until something changed, so `useSyncExternalStore` and the like can use it. */
   getSnapshot(): SessionState {
-    const mine = this.#host.commands.unsent.filter((command) => command.session_id === this.session_id);
-    const made = [this.#view.state, this.#notes, this.#older, mine.length, ...mine];
-    if (!this.#state || made.some((item, index) => item !== this.#made[index])) {
-      this.#made = made;
+    if (!this.#state) {
+      const mine = this.#host.commands.unsent.filter((command) => command.session_id === this.session_id);
       this.#state = {
         ...this.#view.state,
         ...this.#notes,
@@ -146,8 +142,7 @@ export class SessionHandle {
   ): Promise<Resolution> {
     const body = { interaction_id, ...answer };
     try {
-      // An answer must not wait behind a prompt.
-      return { accepted: true, ...(await this.#command("interaction.respond", body, interaction_id)) };
+      return { accepted: true, ...(await this.#command("interaction.respond", body)) };
     } catch (error) {
       const { code, frame } = refusal(error);
       if (code !== "already_resolved") throw error;
@@ -189,12 +184,8 @@ export class SessionHandle {
     });
   }
 
-  #command<Op extends UnsentCommand["op"]>(
-    op: Op,
-    body: CommandBody<Op>,
-    lane?: string,
-  ): Promise<Result<Op>> {
-    return this.#host.commands.add(op, this.session_id, body, lane);
+  #command<Op extends UnsentCommand["op"]>(op: Op, body: CommandBody<Op>): Promise<Result<Op>> {
+    return this.#host.commands.add(op, this.session_id, body);
   }
 
   /** Ends the running Turn and cancels queued prompts (T3). Not repeated by itself: later it could hit another Turn. */
@@ -206,9 +197,9 @@ export class SessionHandle {
   loadOlder(limit?: number): Promise<boolean> {
     this.#older ??= this.#loadOlder(limit).finally(() => {
       this.#older = undefined;
-      this.#store.changed();
+      this.changed();
     });
-    this.#store.changed();
+    this.changed();
     return this.#older;
   }
 
@@ -231,6 +222,7 @@ export class SessionHandle {
     if (this.#active) return;
     this.#view = new SessionView(this.session_id);
     this.#notes = NO_NOTES;
+    this.changed();
   }
 
   receive(frame: SessionFrame): void {
@@ -239,7 +231,7 @@ export class SessionHandle {
     if (frame.op === "snapshot" && effect !== "ignored") this.#snapshots += 1;
     if (effect === "reload") void this.#sync("reload");
     if (effect === "applied" && frame.op === "mutation") this.#told(frame);
-    if (effect !== "ignored" && effect !== "buffered") this.#store.changed();
+    if (effect !== "ignored" && effect !== "buffered") this.changed();
   }
 
   /** There is a connection now, or none any more. */
@@ -251,11 +243,12 @@ export class SessionHandle {
   #stale(): void {
     this.#syncing += 1;
     this.#view.disconnected();
-    this.#store.changed();
+    this.changed();
   }
 
-  /** Something outside of the view changed that `getSnapshot` shows. */
+  /** Something changed that `getSnapshot` shows. */
   changed(): void {
+    this.#state = undefined;
     this.#store.changed();
   }
 
@@ -266,7 +259,10 @@ export class SessionHandle {
 
   #join(): void {
     this.#active = true;
-    if (this.#view.status === "error") this.#view = new SessionView(this.session_id);
+    if (this.#view.status === "error") {
+      this.#view = new SessionView(this.session_id);
+      this.changed();
+    }
     if (this.#host.connection.isConnected) void this.#sync("subscribe");
   }
 
@@ -296,7 +292,7 @@ export class SessionHandle {
         op = "subscribe"; // the subscription does not stand any more
       } else {
         this.#view.fail(error.code);
-        this.#store.changed();
+        this.changed();
         return;
       }
     }
