@@ -13,6 +13,8 @@ if (role === "serve") {
   const server = await chromium.launchServer({
     executablePath: where,
     headless: true,
+    // Pages come back from the back/forward cache as they do for people.
+    ignoreDefaultArgs: ["--disable-back-forward-cache"],
     args: [
       "--no-sandbox",
       "--disable-gpu",
@@ -49,6 +51,8 @@ const commands = {
     page.on("console", (message) => {
       if (message.type() === "error") faults.push(`${tab}: ${message.text()}`);
     });
+    // Whoever reloads a page with something unsent is asked, and says yes.
+    page.on("dialog", (dialog) => dialog.accept());
     tabs.set(tab, page);
     await page.goto(url);
   },
@@ -58,7 +62,7 @@ const commands = {
   // the page's CSP forbids; this asks from outside.
   async wait({ tab, expression }) {
     const deadline = Date.now() + Number(patienceMs);
-    while (!(await tabs.get(tab).evaluate(expression))) {
+    while (!(await tabs.get(tab).evaluate(expression).catch(unlessReloaded))) {
       if (Date.now() > deadline) throw new Error(`never became true: ${expression}`);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
@@ -84,7 +88,8 @@ const commands = {
     await tabs.get(tab).goto(url);
   },
   async back({ tab }) {
-    await tabs.get(tab).goBack();
+    // A page from the cache is not loaded again: there is no load to wait for.
+    await tabs.get(tab).goBack({ waitUntil: "commit" });
   },
   // What axe-core finds: the id of each rule that is broken, how bad that is, and where.
   async axe({ tab }) {
@@ -112,6 +117,11 @@ async function newContext(options) {
   const made = await browser.newContext(options);
   made.setDefaultTimeout(Number(patienceMs));
   return made;
+}
+
+// A page that loads anew in the middle of a question has not answered it.
+function unlessReloaded(error) {
+  if (!String(error).includes("Execution context was destroyed")) throw error;
 }
 
 // Answers come when they are ready, not in the order of the commands: tabs work side by side.

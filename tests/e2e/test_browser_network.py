@@ -90,15 +90,21 @@ async def test_R7_a_frozen_tab_has_everything_soon_after_it_is_woken(server: Ser
     await all_show_what_the_server_holds(server, session_id, first, second)
 
 
-async def test_R7_a_page_that_comes_back_through_the_history_is_live(server: ServerProcess, chromium: Browser) -> None:
-    """Whether the browser kept the page in its cache or builds it anew is its own affair."""
-    (first, second), session_id = await open_tabs(chromium, server, "/echo one", 2)
-    await first.wait(IDLE)
+async def test_R7_a_page_from_the_back_forward_cache_is_live_at_once(server: ServerProcess, chromium: Browser) -> None:
+    """The very page comes back, with what was typed; what was said meanwhile is in it, and nothing comes twice."""
+    (first, second), session_id = await open_tabs(chromium, server, "/stream 5000 5", 2)
+    await first.wait(more_than(200))
+    await first.fill("textarea", "half a thou")
+    await first.evaluate("addEventListener('pageshow', (event) => { window.kept = event.persisted; })")
     await first.command("goto", url=f"http://{server.address}/healthz")
+    await second.stop()
+    await second.wait(IDLE)
     await second.say("/stream 200 1")
     await second.wait(f"{IDLE} && {AGENTS} === 2")
     await first.command("back")
+    await first.wait("window.kept === true")
     await all_show_what_the_server_holds(server, session_id, first, second)
+    assert await first.evaluate("document.querySelector('textarea').value") == "half a thou"
     await second.say("/echo and on it goes")
     await first.wait(f"{AGENTS} === 3")
     await first.wait(IDLE)
@@ -127,6 +133,60 @@ async def test_R8_a_tab_that_goes_offline_in_mid_answer_says_so_and_catches_up(
         await tab.wait(f"{IDLE} && {AGENTS} === 2")
     assert len(await stored(server, session_id)) == 4
     await all_show_what_the_server_holds(server, session_id, first, second)
+
+
+async def test_R7_a_browser_that_says_offline_is_not_trusted_and_the_connection_is_asked(
+    server: ServerProcess, chromium: Browser
+) -> None:
+    """The event alone, as where the server is on this machine: the connection answers and goes on."""
+    (first, _), _ = await open_tabs(chromium, server, "/echo one", 2)
+    await first.wait(IDLE)
+    await first.evaluate(WATCH_THE_PILL)
+    await first.evaluate("dispatchEvent(new Event('offline'))")
+    await first.wait("window.states.length === 2")
+    assert await first.evaluate("window.states") == ["doubted", "connected"]
+    await first.say("/echo two")
+    await first.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+
+
+WATCH_THE_PILL = """
+(() => {
+  window.states = [];
+  const pill = document.querySelector('.bar .pill');
+  new MutationObserver(() => states.push(pill.dataset.connection))
+    .observe(pill, { attributes: true, attributeFilter: ['data-connection'] });
+})()
+"""
+"""Keeps every state that the page shows, so that none can pass by unseen."""
+
+
+async def test_S9_what_was_written_offline_goes_out_once_also_after_a_reload(data: Path, chromium: Browser) -> None:
+    """Q3: into a Session that there was, and as the first word of a new one; the draft stays a draft."""
+    async with server_process(data, *TICKS) as server:
+        (first, second), session_id = await open_tabs(chromium, server, "/echo one", 2)
+        await first.wait(IDLE)
+        await first.evaluate("window.turnwire.disconnect()")
+        await first.say("/echo two")
+        await first.until('[data-unsent="waiting"]')
+        await first.fill("textarea", "still a draft")
+        await first.reload()
+        await first.wait(f"{IDLE} && document.querySelectorAll('[data-role=\"agent\"]').length === 2")
+        assert await first.evaluate("document.querySelector('textarea').value") == "still a draft"
+        await all_show_what_the_server_holds(server, session_id, first, second)
+        assert len(await stored(server, session_id)) == 4
+
+        await first.click(".sidebar-head button")
+        await first.until(".start")
+        await first.evaluate("window.turnwire.disconnect()")
+        await first.say("/fail rate_limited 1\n/echo three")
+        begun = await session_of(first)
+        assert begun != session_id
+        await first.until('[data-unsent="waiting"]')
+        await first.reload()
+        await first.wait(f"document.querySelectorAll('[data-role=\"agent\"]').length === 1 && {IDLE}")
+        await all_show_what_the_server_holds(server, begun, first)
+        assert len(await stored(server, begun)) == 2
+        await second.until(f"[data-session-id={json.dumps(begun)}]")
 
 
 async def test_R4_a_slow_network_delays_everything_and_loses_nothing(data: Path, chromium: Browser) -> None:

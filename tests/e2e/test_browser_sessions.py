@@ -65,17 +65,18 @@ async def test_T3_a_prompt_that_stop_has_cancelled_is_shown_as_not_answered(
 async def test_K6_an_error_offers_to_try_again_and_a_warning_counts_down(
     server: ServerProcess, chromium: Browser
 ) -> None:
-    """T5: the warning says why, which attempt it was and when the next one comes. It stands until the model speaks."""
+    """T5: the warning says why, which attempt it was and when the next one comes. It stands until the model speaks.
+
+    In a Session that is new: its first prompt is one that fails.
+    """
     tab = await chromium.open("tab", f"http://{server.address}/")
-    await tab.say("/echo a session that is followed already")
-    await tab.wait(f"document.querySelector('[data-role=\"agent\"]') !== null && {IDLE}")
     await tab.say("/fail rate_limited 1\n/silence 3600")
     warning = """document.querySelector('[data-warning="rate_limited"]')"""
     await tab.wait(f"{warning}?.textContent.endsWith('Attempt 1 of 4 failed. Trying again…')")
     await tab.stop()
-    await tab.wait(f"{IDLE} && {warning} === null && {AGENTS} === 2")
+    await tab.wait(f"{IDLE} && {warning} === null && {AGENTS} === 1")
     await tab.say("/fail rate_limited 2\n/stream 3")
-    await tab.wait(f"{IDLE} && {warning} === null && {AGENTS} === 3")
+    await tab.wait(f"{IDLE} && {warning} === null && {AGENTS} === 2")
     await tab.say("/fail invalid_request")
     await tab.until('[data-code="invalid_request"] button')
     await tab.wait(IDLE)

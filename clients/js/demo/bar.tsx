@@ -38,7 +38,7 @@ export function Bar({ client, menu, title, news = false, children }: BarProps) {
         <Icon name="menu" />
       </button>
       <h1 class="bar-title">{title}</h1>
-      <ConnectionPill state={connection} unsent={unsent} />
+      <ConnectionPill client={client} state={connection} unsent={unsent} />
       {children}
     </header>
   );

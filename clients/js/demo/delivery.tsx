@@ -1,7 +1,7 @@
 /** What becomes of a prompt that is sent while a Turn runs: it waits for its turn, or joins the running answer (T1). */
 
 import { useState } from "preact/hooks";
-import { keep, kept } from "./storage.ts";
+import { browser } from "./storage.ts";
 
 export type DeliveryMode = "queue" | "steer";
 
@@ -9,9 +9,9 @@ const KEY = "turnwire.delivery";
 
 /** The choice is kept for this browser. */
 export function useDelivery(): [DeliveryMode, (mode: DeliveryMode) => void] {
-  const [mode, setMode] = useState<DeliveryMode>(() => (kept(KEY) === "steer" ? "steer" : "queue"));
+  const [mode, setMode] = useState<DeliveryMode>(() => (browser.get(KEY) === "steer" ? "steer" : "queue"));
   const choose = (chosen: DeliveryMode): void => {
-    keep(KEY, chosen);
+    browser.set(KEY, chosen);
     setMode(chosen);
   };
   return [mode, choose];

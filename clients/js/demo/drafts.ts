@@ -1,7 +1,8 @@
-/** Drafts: what was typed and attached and not sent, by Session, for as long as the page lives. */
+/** Drafts: what was typed and attached and not sent, by Session, for as long as the tab lives. */
 
 import type { PartInput, PromptBody } from "../src/index.ts";
 import type { FileLike } from "./parts/files.tsx";
+import { tab } from "./storage.ts";
 
 export interface Draft {
   readonly text: string;
@@ -10,7 +11,22 @@ export interface Draft {
 
 export const EMPTY: Draft = { text: "", files: [] };
 
-const drafts = new Map<string, Draft>();
+const KEY = "turnwire.drafts.1";
+
+const drafts = new Map(JSON.parse(tab.get(KEY) ?? "[]") as [string, Draft][]);
+
+/** Once, when the page goes: a draft may hold megabytes, too much for every key that is pressed. */
+addEventListener("pagehide", () => {
+  const all = [...drafts];
+  // Without the files where there is no room for them.
+  if (!put(all)) put(all.map(([key, draft]) => [key, { ...draft, files: [] }]));
+});
+
+const put = (all: readonly (readonly [string, Draft])[]): boolean =>
+  tab.set(KEY, all.length === 0 ? undefined : JSON.stringify(all));
+
+export const forgetDrafts = (): void => drafts.clear();
+
 const listeners = new Set<(key: string) => void>();
 
 export const draftOf = (key: string): Draft => drafts.get(key) ?? EMPTY;

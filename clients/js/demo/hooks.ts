@@ -8,7 +8,7 @@ interface Subscribable<State> {
   getSnapshot(): State;
 }
 
-function useStore<State>(store: Subscribable<State>): State {
+export function useStore<State>(store: Subscribable<State>): State {
   const [, rerender] = useReducer((count: number) => count + 1, 0);
   const state = store.getSnapshot();
   useEffect(() => {

@@ -2,7 +2,7 @@
 
 import { useEffect, useReducer, useState } from "preact/hooks";
 import type { Session, SessionState } from "../src/index.ts";
-import { keep, kept } from "./storage.ts";
+import { browser } from "./storage.ts";
 
 const KEY = "turnwire.seen";
 /** More Sessions than this are not remembered: those read longest ago are forgotten, and count as read. */
@@ -12,7 +12,7 @@ const listeners = new Set<() => void>();
 
 /** Entries in the order in which they were read last. */
 function read(): Map<string, number> {
-  const text = kept(KEY);
+  const text = browser.get(KEY);
   return new Map(text === undefined ? [] : (JSON.parse(text) as [string, number][]));
 }
 
@@ -23,7 +23,7 @@ function markSeen(session_id: string, sequence: number): void {
   if (seen.get(session_id) === sequence) return;
   seen.delete(session_id);
   seen.set(session_id, sequence);
-  keep(KEY, JSON.stringify([...seen].slice(-REMEMBERED)));
+  browser.set(KEY, JSON.stringify([...seen].slice(-REMEMBERED)));
   for (const listener of listeners) listener();
 }
 

@@ -52,8 +52,15 @@ export function useSessionList(client: Client, connected: boolean): SessionList 
   useEffect(() => {
     if (!connected) return;
     refresh();
-    const timer = setInterval(() => document.visibilityState === "visible" && refresh(), REFRESH_MS);
-    return () => clearInterval(timer);
+    const look = (): void => {
+      if (document.visibilityState === "visible") refresh();
+    };
+    const timer = setInterval(look, REFRESH_MS);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+    };
   }, [connected, refresh]);
   const showArchived = (next: boolean): void => {
     setArchived(next);

@@ -15,6 +15,7 @@ import { findLast } from "./rows.ts";
 import { useSeen, useVisible } from "./seen.ts";
 import { SessionContext, type SessionTools } from "./session_context.ts";
 import { SessionMenu } from "./session_menu.tsx";
+import { FailedCommands } from "./unsent.tsx";
 import { WarningNote } from "./warning.tsx";
 
 interface SessionPaneProps {
@@ -71,6 +72,7 @@ export function SessionPane(props: SessionPaneProps) {
         {fault !== undefined && <Fault text={fault} onDismiss={() => setFault(undefined)} />}
         {state.warning && <WarningNote key={state.warning.mutation_id} warning={state.warning} />}
         {failed}
+        <FailedCommands session={session} items={state.commands} />
         <Announcer running={running} messages={state.messages} interactions={state.interactions} />
         <Activity state={state} connected={connected} />
         <Composer

@@ -6,15 +6,22 @@ import type { Session } from "../src/index.ts";
 import { useUnread } from "./seen.ts";
 import type { SessionList } from "./session_list.ts";
 
+/** Who uses this page, where the server asked. */
+export interface User {
+  readonly id: string;
+  readonly signOut: () => void;
+}
+
 interface SidebarProps {
   readonly list: SessionList;
   readonly chosen: string | undefined;
   readonly open: boolean;
   readonly onSelect: (session_id: string | undefined) => void;
   readonly onClose: () => void;
+  readonly user: User | undefined;
 }
 
-export function Sidebar({ list, chosen, open, onSelect, onClose }: SidebarProps) {
+export function Sidebar({ list, chosen, open, onSelect, onClose, user }: SidebarProps) {
   const nav = useRef<HTMLElement>(null);
   const field = useRef<HTMLInputElement>(null);
   const unread = useUnread();
@@ -73,6 +80,14 @@ export function Sidebar({ list, chosen, open, onSelect, onClose }: SidebarProps)
         >
           {list.archived ? "Back to the sessions" : "Archived sessions"}
         </button>
+        {user && (
+          <p class="user">
+            <span class="user-name">{user.id}</span>
+            <button type="button" class="link-button" onClick={user.signOut}>
+              Sign out
+            </button>
+          </p>
+        )}
       </nav>
     </>
   );

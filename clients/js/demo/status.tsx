@@ -1,8 +1,11 @@
 /** How the connection is, in words, and what waits for it. */
 
-import type { Client, CommandOp, ConnectionState, PromptBody, UnsentCommand } from "../src/index.ts";
-import { TokenForm } from "./token.tsx";
-import { textOf } from "./unsent.tsx";
+import { useEffect, useState } from "preact/hooks";
+import type { Client, ConnectionState, UnsentCommand } from "../src/index.ts";
+import { useStore } from "./hooks.ts";
+import type { TokenKeeper } from "./token.ts";
+import { TokenForm } from "./token_form.tsx";
+import { wordsFor } from "./unsent.tsx";
 
 const WORDS = {
   idle: "Not connected",
@@ -13,17 +16,24 @@ const WORDS = {
 } as const;
 
 interface ConnectionPillProps {
+  readonly client: Client;
   readonly state: ConnectionState;
   readonly unsent: readonly UnsentCommand[];
 }
 
 /** While there is no connection it opens to show what is unsent, in whatever Session. */
-export function ConnectionPill({ state, unsent }: ConnectionPillProps) {
+export function ConnectionPill({ client, state, unsent }: ConnectionPillProps) {
+  const doubted = useDoubt(client) && state.status === "connected";
   const waiting = state.status !== "connected" && unsent.length > 0;
   const words = (
-    <span class="pill" role="status" data-connection={state.status} title={state.reason ?? ""}>
+    <span
+      class="pill"
+      role="status"
+      data-connection={doubted ? "doubted" : state.status}
+      title={doubted ? "This device says that it is offline" : (state.reason ?? "")}
+    >
       <span class="dot" aria-hidden="true" />
-      <span class="pill-words">{WORDS[state.status]}</span>
+      <span class="pill-words">{doubted ? "Checking…" : WORDS[state.status]}</span>
       {waiting && <span>{unsent.length} unsent</span>}
     </span>
   );
@@ -47,28 +57,49 @@ export function ConnectionPill({ state, unsent }: ConnectionPillProps) {
   );
 }
 
-const COMMANDS: Readonly<Record<CommandOp, string>> = {
-  prompt: "A message",
-  "interaction.respond": "An answer to what the agent asks",
-  "session.create": "A new session",
-  "session.update": "A change of the session",
-  "session.fork": "A fork",
-  "session.archive": "To the archive",
-  "session.delete": "A deletion",
-};
-
-function wordsFor({ op, body }: UnsentCommand): string {
-  const text = op === "prompt" ? textOf(body as PromptBody) : "";
-  return text || COMMANDS[op];
+/**
+ * Whether the browser has just said that it is offline and the server has not answered since. That word alone is not
+ * trusted: the server may be on this machine.
+ */
+function useDoubt(client: Client): boolean {
+  const [doubted, setDoubted] = useState(false);
+  useEffect(() => {
+    const end = (): void => setDoubted(false);
+    const onOffline = (): void => {
+      setDoubted(true);
+      // Without an answer the connection is given up, and then the state says so.
+      client.request("ping", {}).then(end, end);
+    };
+    addEventListener("offline", onOffline);
+    return () => removeEventListener("offline", onOffline);
+  }, [client]);
+  return doubted;
 }
 
 /** Token missing, wrong or expired, and a new one did not help. */
 const TOKEN_REFUSED = 4401;
 
-/** A connection that does not come back by itself needs the user. */
-export function ConnectionNotice({ client, state }: { client: Client; state: ConnectionState }) {
+interface ConnectionNoticeProps {
+  readonly client: Client;
+  readonly tokens: TokenKeeper;
+  readonly state: ConnectionState;
+}
+
+/** A connection that does not come back by itself needs the user; so does one whose token expires soon. */
+export function ConnectionNotice({ client, tokens, state }: ConnectionNoticeProps) {
+  const renewing = useStore(tokens);
+  const refused = state.status === "closed" && state.code === TOKEN_REFUSED;
+  if (renewing || refused) {
+    const given = tokens.token !== undefined;
+    return (
+      <TokenForm
+        tokens={tokens}
+        title={refused ? "This server asks for an access token" : "Your access token expires soon"}
+        fault={refused && given ? `The last one is not accepted: ${state.reason}.` : undefined}
+      />
+    );
+  }
   if (state.status !== "closed") return null;
-  if (state.code === TOKEN_REFUSED) return <TokenForm onToken={() => client.connect()} />;
   return (
     <div class="notice error" role="alert">
       <p>

@@ -1,17 +1,45 @@
-/** What this browser keeps between visits. Where it may keep nothing, the page works without. */
+/**
+ * What the browser keeps: `browser` between visits and for all tabs, `tab` for this tab only, across reloads. Where it
+ * may keep nothing, the page works without.
+ */
 
-export function keep(key: string, value: string): void {
-  store()?.setItem(key, value);
+export interface Keeper {
+  get(key: string): string | undefined;
+  /** Undefined removes. Says whether it could be kept; when not, nothing is kept under this key any more. */
+  set(key: string, value: string | undefined): boolean;
 }
 
-export const kept = (key: string): string | undefined => store()?.getItem(key) ?? undefined;
+const keeper = (open: () => Storage): Keeper => ({
+  get: (key) => storeOf(open)?.getItem(key) ?? undefined,
+  set(key, value) {
+    const store = storeOf(open);
+    if (value === undefined) store?.removeItem(key);
+    else if (!store || !put(store, key, value)) return false;
+    return true;
+  },
+});
 
-function store(): Storage | undefined {
+export const browser = keeper(() => localStorage);
+export const tab = keeper(() => sessionStorage);
+
+function storeOf(open: () => Storage): Storage | undefined {
   try {
-    return localStorage;
+    return open();
   } catch (error) {
     // Browsers that forbid it throw on the mere mention.
     if (error instanceof DOMException) return undefined;
+    throw error;
+  }
+}
+
+function put(store: Storage, key: string, value: string): boolean {
+  // What was there before is out of date, also where the new value finds no room.
+  store.removeItem(key);
+  try {
+    store.setItem(key, value);
+    return true;
+  } catch (error) {
+    if (error instanceof DOMException) return false;
     throw error;
   }
 }

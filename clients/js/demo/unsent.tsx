@@ -1,6 +1,13 @@
-/** Prompts that the server has not answered yet, below the conversation. */
+/** Commands that the server has not answered yet: prompts below the conversation, others in words. */
 
-import type { Message, PromptBody, SessionHandle, UnsentPrompt } from "../src/index.ts";
+import type {
+  CommandOp,
+  Message,
+  PromptBody,
+  SessionHandle,
+  UnsentCommand,
+  UnsentPrompt,
+} from "../src/index.ts";
 import { sentence } from "./notices.tsx";
 import { FileView } from "./parts/files.tsx";
 import { findLast } from "./rows.ts";
@@ -24,6 +31,59 @@ export function unseen(
 export function textOf(body: PromptBody): string {
   if ("text" in body) return body.text;
   return body.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+const COMMANDS: Readonly<Record<CommandOp, string>> = {
+  prompt: "A message",
+  "interaction.respond": "An answer to what the agent asks",
+  "session.create": "A new session",
+  "session.update": "A change of the session",
+  "session.fork": "A fork",
+  "session.archive": "To the archive",
+  "session.delete": "A deletion",
+};
+
+export function wordsFor({ op, body }: UnsentCommand): string {
+  const text = op === "prompt" ? textOf(body as PromptBody) : "";
+  return text || COMMANDS[op];
+}
+
+/** Commands besides prompts that came to nothing, and for which nobody waits any more who would say so. */
+export function FailedCommands({
+  session,
+  items,
+}: {
+  session: SessionHandle;
+  items: readonly UnsentCommand[];
+}) {
+  const failed = items.filter((command) => command.state === "failed");
+  return (
+    <>
+      {failed.map((command) => (
+        <div class="notice error" role="alert" key={command.client_request_id}>
+          <p>
+            <strong>Not done:</strong> {wordsFor(command)}. {sentence(command.error)}
+          </p>
+          <div class="notice-actions">
+            <button
+              type="button"
+              class="button"
+              onClick={() => void session.retry(command.client_request_id)}
+            >
+              Try again
+            </button>
+            <button
+              type="button"
+              class="button"
+              onClick={() => void session.discard(command.client_request_id)}
+            >
+              Dismiss
+            </button>
+          </div>
+        </div>
+      ))}
+    </>
+  );
 }
 
 const filesOf = (body: PromptBody) =>

@@ -1,7 +1,7 @@
 /** `createClient`: the connection, the Sessions on it and the prompts that wait for it, put together. */
 
 import { type Codec, jsonCodec } from "./codec.ts";
-import { type CommandBody, CommandQueue, type UnsentCommand } from "./commands.ts";
+import { type CommandBody, CommandQueue, type CommandStorage, type UnsentCommand } from "./commands.ts";
 import { Connection, type ConnectionState } from "./connection.ts";
 import { defined } from "./defined.ts";
 import {
@@ -39,6 +39,8 @@ export interface ClientOptions {
   readonly clientName?: string;
   /** How many commands may wait to be sent. */
   readonly maxUnsent?: number;
+  /** Keeps unsent commands, so that they are sent after a reload as well, under their old ids. */
+  readonly storage?: CommandStorage;
   /** Of how many Sessions that nobody looks at any more the state is kept, to be shown at once. */
   readonly maxKept?: number;
   /** Hears of errors that belong to no request. By default they go to the console. */
@@ -84,6 +86,7 @@ export class Client {
     const {
       url,
       getToken,
+      storage,
       clientName = "turnwire-js",
       WebSocket = globalThis.WebSocket,
       codec = jsonCodec,
@@ -94,7 +97,7 @@ export class Client {
       newId = randomId,
       maxUnsent: capacity = MAX_UNSENT,
       maxKept = MAX_KEPT,
-      onError = (error) => console.warn(`turnwire: ${error.code}: ${error.message}`),
+      onError = console.warn,
     } = options;
     if (!WebSocket) throw new TypeError("WebSocket: none here, give one");
     this.#onError = onError;
@@ -104,7 +107,7 @@ export class Client {
       { onState: () => this.#onState(), onFrame: (frame) => this.#onFrame(frame) },
     );
     const shared = { connection: this.#connection, clock, random, newId };
-    this.#commands = new CommandQueue({ ...shared, capacity, onChange: (id) => this.#onUnsent(id) });
+    this.#commands = new CommandQueue({ ...shared, capacity, storage, onChange: (id) => this.#onUnsent(id) });
     this.#host = {
       ...shared,
       schedule,
@@ -189,16 +192,17 @@ export class Client {
 
   #onState(): void {
     this.#changed();
-    for (const handle of this.#sessions.values()) handle.connectionChanged();
+    // Commands first: a Session may only just be made by one.
     this.#commands.connectionChanged();
+    for (const handle of this.#sessions.values()) handle.connectionChanged();
     for (const resume of this.#waiting.splice(0)) resume();
   }
 
   #onFrame(frame: ServerFrame | UnknownFrame): void {
     if (frame.op === "error") {
       callEach([this.#onError], TurnwireError.of(frame as ErrorFrame));
-    } else if ("session_id" in frame && typeof frame.session_id === "string") {
-      this.#sessions.get(frame.session_id)?.receive(frame as SessionFrame);
+    } else {
+      this.#sessions.get((frame as SessionFrame).session_id)?.receive(frame as SessionFrame);
     }
   }
 

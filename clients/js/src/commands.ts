@@ -11,7 +11,8 @@
  * |           |                                           | MAX_FAULTS faults -> `failed`                               |
  * | `failed`  | given up; still there to be seen          | `retry` -> `waiting`                                        |
  *
- * `discard` takes it out of any state.
+ * `discard` takes it out of any state. With a `storage` they outlive the program: what it gives back begins as `waiting`,
+ * and since nobody is there any more to hear of a refusal, that makes it `failed`.
  */
 
 import type { Requester } from "./connection.ts";
@@ -63,12 +64,21 @@ export interface UnsentPrompt extends UnsentCommand<"prompt"> {
   readonly session_id: string;
 }
 
+/** Where unsent commands are kept beyond the life of this program, such as `sessionStorage`. */
+export interface CommandStorage {
+  /** What was saved last. */
+  load(): readonly UnsentCommand[];
+  /** Called after every change with all that are unsent. */
+  save(commands: readonly UnsentCommand[]): void;
+}
+
 interface Item {
   command: UnsentCommand;
   /** Waits for its time, not for a connection. */
   pausing: boolean;
   faults: number;
-  readonly settle: { resolve: (result: never) => void; reject: (error: TurnwireError) => void };
+  /** Absent where whoever made the command is gone. */
+  readonly settle?: { resolve: (result: never) => void; reject: (error: TurnwireError) => void };
 }
 
 export interface CommandQueueOptions {
@@ -77,6 +87,7 @@ export interface CommandQueueOptions {
   readonly newId: () => string;
   readonly capacity: number;
   readonly connection: Requester;
+  readonly storage?: CommandStorage | undefined;
   /** Called with the Session whose commands have changed, if they belong to one. */
   readonly onChange: (session_id: string | undefined) => void;
 }
@@ -94,11 +105,16 @@ const laneOf = ({ body, session_id, client_request_id }: UnsentCommand): string 
 
 export class CommandQueue {
   readonly #options: CommandQueueOptions;
-  readonly #items: Item[] = [];
-  #shown: readonly UnsentCommand[] = [];
+  readonly #items: Item[];
+  #shown: readonly UnsentCommand[];
 
   constructor(options: CommandQueueOptions) {
     this.#options = options;
+    const stored = options.storage?.load() ?? [];
+    this.#shown = stored.map((command) =>
+      defined({ ...command, state: "waiting" as const, error: undefined }),
+    );
+    this.#items = this.#shown.map((command) => ({ command, pausing: false, faults: 0 }));
   }
 
   get unsent(): readonly UnsentCommand[] {
@@ -109,14 +125,14 @@ export class CommandQueue {
    * Gives the result, or rejects with the server's refusal, `queue_full` or `discarded`, or with the last fault when
    * the command has `failed`.
    */
-  add<Op extends CommandOp>(
+  async add<Op extends CommandOp>(
     op: Op,
     session_id: string | undefined,
     body: CommandBody<Op>,
   ): Promise<Result<Op>> {
     const { capacity, newId } = this.#options;
     if (this.#items.length >= capacity) {
-      return Promise.reject(new TurnwireError("queue_full", `${capacity} commands wait already`, true));
+      throw new TurnwireError("queue_full", `${capacity} commands wait already`, true);
     }
     return new Promise((resolve, reject) => {
       const client_request_id = newId();
@@ -134,7 +150,7 @@ export class CommandQueue {
     const item = this.#find(client_request_id);
     if (!item) return false;
     this.#remove(item);
-    item.settle.reject(new TurnwireError("discarded", "discarded here"));
+    item.settle?.reject(new TurnwireError("discarded", "discarded here"));
     this.#pump();
     return true;
   }
@@ -179,7 +195,7 @@ export class CommandQueue {
     try {
       const result = await this.#options.connection.request(op, fields);
       this.#remove(item);
-      item.settle.resolve(result as never);
+      item.settle?.resolve(result as never);
     } catch (error) {
       this.#failed(item, refusal(error));
     }
@@ -187,17 +203,17 @@ export class CommandQueue {
   }
 
   #failed(item: Item, error: TurnwireError): void {
-    if (!error.retryable) {
-      this.#remove(item);
-      item.settle.reject(error);
-    } else if (error.code === "lost") {
+    const { code, retryable } = error;
+    if (code === "lost") {
       this.#update(item, { state: "waiting" }); // `connected` sends it again
-    } else if (FAULTS.includes(error.code) && ++item.faults >= MAX_FAULTS) {
-      this.#update(item, { state: "failed", error });
-      item.settle.reject(error);
-    } else {
+    } else if (retryable && !(FAULTS.includes(code) && ++item.faults >= MAX_FAULTS)) {
       this.#update(item, { state: "waiting", error });
       this.#pause(item);
+    } else {
+      // A refusal is told to whoever made the command; where there is nobody, it stays to be seen.
+      if (!retryable && item.settle) this.#remove(item);
+      else this.#update(item, { state: "failed", error });
+      item.settle?.reject(error);
     }
   }
 
@@ -226,7 +242,9 @@ export class CommandQueue {
   }
 
   #changed({ session_id }: UnsentCommand): void {
+    const { storage, onChange } = this.#options;
     this.#shown = this.#items.map((item) => item.command);
-    this.#options.onChange(session_id);
+    storage?.save(this.#shown);
+    onChange(session_id);
   }
 }

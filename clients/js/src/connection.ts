@@ -84,18 +84,18 @@ export class Connection implements Requester {
 
   /** Starts to connect, and keeps at it. Does nothing where that is already so. */
   connect(): void {
-    if (!after(this.#state.status, "connect")) return;
+    if (!this.#enter("connect")) return;
     this.#policy.reset();
-    this.#stopWaking = this.#options.wake(() => this.probe());
-    this.#enter("connect");
+    this.#stopWaking = this.#options.wake(
+      () => this.probe(),
+      () => this.#suspend(),
+    );
     this.#open();
   }
 
   /** Ends the connection; Turns go on at the server (T4). `connect()` starts anew (R10). */
   disconnect(): void {
-    if (!after(this.#state.status, "disconnect")) return;
-    const link = this.#release();
-    link?.end(NORMAL, "disconnect");
+    this.#release()?.end(NORMAL, "disconnect");
     this.#enter("disconnect", NORMAL, "disconnect");
   }
 
@@ -105,12 +105,17 @@ export class Connection implements Requester {
     else if (this.#retryTimer !== undefined) this.#open();
   }
 
+  /** Some browsers keep no page with an open socket in their back/forward cache. `probe` takes it up again (R7). */
+  #suspend(): void {
+    this.#link?.lose("asleep");
+  }
+
   /**
    * Sends a request and gives its result. Rejects with TurnwireError: the server's `error`, or `lost`/`timeout` when
    * no answer came and nobody knows whether it was carried out, or `too_large` without sending.
    */
-  request<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>> {
-    if (!this.#link || !this.#welcome) return Promise.reject(lost());
+  async request<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>> {
+    if (!this.#link || !this.#welcome) throw lost();
     return this.#link.ask(op, fields) as Promise<Result<Op>>;
   }
 
@@ -132,7 +137,7 @@ export class Connection implements Requester {
         token = given;
         if (link === this.#link) link.open();
       },
-      (error: unknown) => this.#giveUp(link, LOST, `getToken failed: ${error}`),
+      (error: unknown) => link.lose(`getToken failed: ${error}`),
     );
   }
 
@@ -147,7 +152,7 @@ export class Connection implements Requester {
       // Where the token cannot be renewed in place, the present one holds until the server says otherwise.
       if (this.#welcome && !verdict) return;
       // A refused hello is a verdict on the connection, whether or not the server closes it itself.
-      return this.#giveUp(link, verdict ?? (error.retryable ? LOST : BAD_FRAME), error.message);
+      return link.lose(error.message, verdict ?? (error.retryable ? LOST : BAD_FRAME));
     }
     if (renew_in_ms !== undefined && link === this.#link) this.#renewIn(link, renew_in_ms);
   }
@@ -185,12 +190,6 @@ export class Connection implements Requester {
 
   // ---------------------------------------------------------------------------------------------------- losing
 
-  #giveUp(link: Link, code: number, reason: string): void {
-    if (link !== this.#link) return;
-    link.end(code, reason);
-    this.#lost(code, reason);
-  }
-
   #lost(code: number, reason: string): void {
     const { clock } = this.#options;
     this.#release();
@@ -216,11 +215,13 @@ export class Connection implements Requester {
     return link;
   }
 
-  #enter(event: ConnectionEvent, code?: number, reason?: string): void {
+  /** Says whether the event leads anywhere. */
+  #enter(event: ConnectionEvent, code?: number, reason?: string): boolean {
     const status = after(this.#state.status, event);
-    if (!status) throw new Error(`${event} while ${this.#state.status}`);
+    if (!status) return false;
     if (status === "closed") this.#stopWaking?.();
     this.#state = defined({ status, code, reason });
     this.#observer.onState(this.#state);
+    return true;
   }
 }

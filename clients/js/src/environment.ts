@@ -42,16 +42,20 @@ export const animationFrame: Schedule = (run) => {
   else setTimeout(run, FRAME_MS);
 };
 
-/** Calls `probe` when there is reason to doubt the connection (R7); returns how to end that. */
-export type WakeSource = (probe: () => void) => () => void;
+/**
+ * Calls `probe` when there is reason to doubt the connection (R7), and `suspend` when the place is put to sleep, until
+ * the next `probe`; returns how to end that.
+ */
+export type WakeSource = (probe: () => void, suspend: () => void) => () => void;
 
-/** In a page, or in a worker, which hears of `online` only. Elsewhere it never calls. */
-export const browserWake: WakeSource = (probe) => {
+/** In a page, or in a worker, which hears of `online` and `offline` only. Elsewhere it never calls. */
+export const browserWake: WakeSource = (probe, suspend) => {
   const ended = new AbortController();
-  const run = (): void => {
-    if (globalThis.document?.visibilityState !== "hidden") probe();
+  const run = ({ type }: Event): void => {
+    if (type === "pagehide") suspend();
+    else if (globalThis.document?.visibilityState !== "hidden") probe();
   };
-  for (const event of ["online", "pageshow", "visibilitychange"]) {
+  for (const event of ["online", "offline", "pagehide", "pageshow", "visibilitychange"]) {
     globalThis.addEventListener?.(event, run, ended);
   }
   return () => ended.abort();

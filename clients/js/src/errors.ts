@@ -31,8 +31,7 @@ export class TurnwireError extends Error {
 }
 
 /** No answer came, so the request may or may not have been carried out. */
-export const lost = (): TurnwireError =>
-  new TurnwireError("lost", "the connection was lost, or is not there yet", true);
+export const lost = (): TurnwireError => new TurnwireError("lost", "there is no connection", true);
 
 /** `error` where it is one that a request may fail with; anything else is a fault of the program and is thrown on. */
 export function refusal(error: unknown): TurnwireError {

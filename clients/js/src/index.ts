@@ -2,7 +2,7 @@
 
 export { type Client, type ClientOptions, type ClientState, createClient } from "./client.ts";
 export { type Codec, CodecError, frameOf, jsonCodec } from "./codec.ts";
-export type { CommandOp, UnsentCommand, UnsentPrompt, PromptBody } from "./commands.ts";
+export type { CommandOp, CommandStorage, UnsentCommand, UnsentPrompt, PromptBody } from "./commands.ts";
 export type { ConnectionState } from "./connection.ts";
 export type { Clock, Schedule, SocketConstructor, SocketLike, WakeSource } from "./environment.ts";
 export { TurnwireError } from "./errors.ts";

@@ -61,7 +61,7 @@ export class Link {
     this.#options = options;
     this.#observer = observer;
     this.#lastFrameAt = clock.now();
-    this.#timer = clock.setTimeout(() => this.#lose("no welcome in time"), OPEN_TIMEOUT_MS);
+    this.#timer = clock.setTimeout(() => this.lose("no welcome in time"), OPEN_TIMEOUT_MS);
   }
 
   open(): void {
@@ -73,19 +73,18 @@ export class Link {
       if (!this.#ended) this.#observer.onOpen();
     };
     socket.onmessage = (event: { data: unknown }) => this.#receive(event.data);
-    socket.onclose = (event: { code: number; reason: string }) => this.#lose(event.reason, event.code);
+    socket.onclose = (event: { code: number; reason: string }) => this.lose(event.reason, event.code);
     // A close event follows every error event and says more; but Node's `ws` throws where nobody listens.
     socket.onerror = () => {};
   }
 
   /** Sends a request and gives its result. Rejects with TurnwireError. */
-  ask(op: string, fields: object): Promise<unknown> {
+  async ask(op: string, fields: object): Promise<unknown> {
     const id = ++this.#lastId;
     const data = this.#options.codec.encode({ op, id, ...fields });
     const size = sizeOf(data);
     if (size > this.#maxRequest) {
-      const message = `the request has ${size} bytes, the server takes ${this.#maxRequest}`;
-      return Promise.reject(new TurnwireError("too_large", message));
+      throw new TurnwireError("too_large", `${size} bytes, and the server takes ${this.#maxRequest}`);
     }
     this.#socket?.send(data);
     return new Promise((resolve, reject) => {
@@ -99,7 +98,7 @@ export class Link {
   /** Finds out soon whether the connection is alive (R7). */
   probe(): void {
     if (this.#probe !== undefined) return;
-    this.#probe = this.#options.clock.setTimeout(() => this.#lose("no answer to ping"), PROBE_TIMEOUT_MS);
+    this.#probe = this.#options.clock.setTimeout(() => this.lose("no answer to ping"), PROBE_TIMEOUT_MS);
     // Whatever comes is an answer.
     this.ask("ping", {}).catch(refusal);
   }
@@ -115,6 +114,13 @@ export class Link {
     for (const id of this.#pending.keys()) this.#take(id)?.reject(lost());
   }
 
+  /** Ends it and says so; nothing where it has ended already. */
+  lose(reason: string, code = LOST): void {
+    if (this.#ended) return;
+    this.end(code, reason);
+    this.#observer.onLost(code, reason);
+  }
+
   #receive(data: unknown): void {
     if (this.#ended) return;
     const { clock, codec } = this.#options;
@@ -125,7 +131,7 @@ export class Link {
       this.#dispatch(codec.decode(data) as ServerFrame);
     } catch (error) {
       // After a frame that nobody understands the state here is not to be trusted; a new connection brings a new one.
-      this.#lose(`bad frame: ${error}`);
+      this.lose(`bad frame: ${error}`);
     }
   }
 
@@ -159,15 +165,9 @@ export class Link {
     const left = this.#lastFrameAt + silence_ms - clock.now();
     // A page that was frozen runs its timers before it is given what had arrived: it has to ask.
     if (left <= -PROBE_TIMEOUT_MS) this.probe();
-    else if (left <= 0) return this.#lose("the server fell silent");
+    else if (left <= 0) return this.lose("the server fell silent");
     if (!this.#ended)
       this.#timer = clock.setTimeout(() => this.#watch(silence_ms), left > 0 ? left : PROBE_TIMEOUT_MS);
-  }
-
-  #lose(reason: string, code = LOST): void {
-    if (this.#ended) return;
-    this.end(code, reason);
-    this.#observer.onLost(code, reason);
   }
 }
 

@@ -14,9 +14,9 @@ type TextField = "text" | "input_text";
 type GrowingPart = Writable<Part> & { [field in TextField]?: string };
 
 interface Entry {
-  /** What readers got; absent while `parts` are newer. */
-  shown: Message | undefined;
+  /** What readers get; out of date when `changed`. */
   message: Message;
+  changed: boolean;
   revision: number;
   /** Copies made since the last look, by part_id; only these may be written to. */
   readonly growing: Map<string, GrowingPart>;
@@ -63,17 +63,7 @@ export class MessageLog {
   store(message: Message): boolean {
     const held = this.#byId.get(message.message_id);
     if (held && held.revision >= message.revision) return false;
-    const entry: Entry = {
-      shown: message,
-      message,
-      revision: message.revision,
-      growing: new Map(),
-      parts: message.parts,
-    };
-    if (held) this.#entries[this.#entries.indexOf(held)] = entry;
-    else this.#entries.splice(this.#placeOf(message.sequence), 0, entry);
-    this.#byId.set(message.message_id, entry);
-    this.#shown = undefined;
+    this.#put(message);
     return true;
   }
 
@@ -82,30 +72,27 @@ export class MessageLog {
    * held because they are ahead of the item.
    */
   replaceFrom(start: number, items: readonly Message[]): readonly Message[] {
-    const old = new Map(this.#cut(this.#placeOf(start)).map((entry) => [entry.message.message_id, entry]));
-    const ahead: Entry[] = [];
-    for (const message of items) {
-      const held = old.get(message.message_id);
-      if (!held || !this.#keep(held, message)) this.store(message);
-      else if (held.revision > message.revision) ahead.push(held);
-    }
-    return ahead.map(show);
-  }
-
-  #cut(place: number): Entry[] {
+    const ids = new Set(items.map((item) => item.message_id));
+    for (const { message } of this.#entries.slice(this.#placeOf(start)))
+      if (!ids.has(message.message_id)) this.#byId.delete(message.message_id);
+    this.#entries = this.#entries.filter(({ message }) => this.#byId.has(message.message_id));
     this.#shown = undefined;
-    const cut = this.#entries.splice(place);
-    for (const { message } of cut) this.#byId.delete(message.message_id);
-    return cut;
+    const ahead: Message[] = [];
+    for (const item of items) {
+      const held = this.message(item.message_id);
+      if (held && held.revision > item.revision) ahead.push(held);
+      // What is the same stays the same object: readers then see that nothing changed.
+      else if (JSON.stringify(held) !== JSON.stringify(item)) this.#put(item);
+    }
+    return ahead;
   }
 
-  /** Puts a Message back that is ahead of `message`, or the same: readers then see that nothing changed. */
-  #keep(held: Entry, message: Message): boolean {
-    const same = held.revision === message.revision && JSON.stringify(show(held)) === JSON.stringify(message);
-    if (held.revision <= message.revision && !same) return false;
-    this.#entries.splice(this.#placeOf(held.message.sequence), 0, held);
-    this.#byId.set(held.message.message_id, held);
-    return true;
+  #put(message: Message): void {
+    const { message_id, sequence, revision, parts } = message;
+    const entry: Entry = { message, changed: false, revision, parts, growing: new Map() };
+    this.#entries.splice(this.#placeOf(sequence), this.#byId.has(message_id) ? 1 : 0, entry);
+    this.#byId.set(message_id, entry);
+    this.#shown = undefined;
   }
 
   /** Replaces the Part with this `part_id`, or inserts it by its `sequence`. */
@@ -141,7 +128,7 @@ export class MessageLog {
   #change(message_id: string, revision: number): Entry {
     const entry = this.#byId.get(message_id) as Entry; // whose revision has been looked at
     entry.revision = revision;
-    entry.shown = undefined;
+    entry.changed = true;
     this.#shown = undefined;
     return entry;
   }
@@ -160,14 +147,15 @@ export class MessageLog {
 }
 
 function show(entry: Entry): Message {
-  if (entry.shown) return entry.shown;
-  if (entry.growing.size > 0) {
-    entry.parts = entry.parts.map((part) => entry.growing.get(part.part_id) ?? part);
-    entry.growing.clear();
+  const { changed, growing, revision } = entry;
+  if (!changed) return entry.message;
+  if (growing.size > 0) {
+    entry.parts = entry.parts.map((part) => growing.get(part.part_id) ?? part);
+    growing.clear();
   }
-  entry.message = { ...entry.message, revision: entry.revision, parts: entry.parts };
-  entry.shown = entry.message;
-  return entry.shown;
+  entry.changed = false;
+  entry.message = { ...entry.message, revision, parts: entry.parts };
+  return entry.message;
 }
 
 function grow(entry: Entry, part_id: string): GrowingPart | undefined {

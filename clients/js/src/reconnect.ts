@@ -24,7 +24,7 @@ export const STABLE_MS = 5_000;
 
 /** A random delay between MIN_DELAY_MS and a bound that doubles with each failed attempt (full jitter). */
 export function backoff(attempt: number, random: () => number): number {
-  const bound = Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** Math.min(attempt, 30));
+  const bound = Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** attempt);
   return MIN_DELAY_MS + Math.floor(random() * (bound - MIN_DELAY_MS));
 }
 

@@ -277,24 +277,25 @@ export class SessionHandle {
   }
 
   /** Asks for a snapshot until the server has agreed to send one, or refuses for good. */
-  async #sync(op: "subscribe" | "reload"): Promise<void> {
+  async #sync(op: "subscribe" | "reload", attempt = 1): Promise<void> {
     const mine = ++this.#syncing;
-    const { clock, random } = this.#host;
-    for (let attempt = 1; ; attempt += 1) {
-      const error = await this.#host.connection
-        .request(op, { session_id: this.session_id })
-        .then(() => undefined, refusal);
-      if (!error || mine !== this.#syncing || error.code === "lost") return; // `connected` begins anew
-      if (error.retryable) {
-        await new Promise<void>((resume) => void clock.setTimeout(resume, backoff(attempt, random)));
-        if (mine !== this.#syncing) return;
-      } else if (op === "reload") {
-        op = "subscribe"; // the subscription does not stand any more
-      } else {
-        this.#view.fail(error.code);
-        this.changed();
-        return;
-      }
+    const { clock, random, connection } = this.#host;
+    const error = await connection
+      .request(op, { session_id: this.session_id })
+      .then(() => undefined, refusal);
+    if (!error || mine !== this.#syncing || error.code === "lost") return; // `connected` begins anew
+    const { session_id } = this;
+    const making = this.#host.commands.unsent.some(
+      (command) => command.op === "session.create" && command.session_id === session_id,
+    );
+    if (error.retryable || making) {
+      const again = (): unknown => mine === this.#syncing && this.#sync(op, attempt + 1);
+      clock.setTimeout(again, backoff(attempt, random));
+    } else if (op === "reload") {
+      void this.#sync("subscribe"); // the subscription does not stand any more
+    } else {
+      this.#view.fail(error.code);
+      this.changed();
     }
   }
 }

@@ -85,9 +85,9 @@ export class SessionView {
     return this.#held.log.message(message_id);
   }
 
-  receive(frame: SessionFrame | { readonly op: string }): Effect {
-    if (this.#status === "error") return "ignored";
-    if (!("session_id" in frame) || frame.session_id !== this.session_id) return "ignored";
+  receive(received: SessionFrame | { readonly op: string }): Effect {
+    const frame = received as SessionFrame;
+    if (this.#status === "error" || frame.session_id !== this.session_id) return "ignored";
     switch (frame.op) {
       case "snapshot":
         return this.#snapshot(frame);

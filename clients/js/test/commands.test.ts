@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Client, SessionHandle } from "../src/index.ts";
+import type { Client, CommandStorage, SessionHandle, UnsentCommand } from "../src/index.ts";
 import { MAX_FAULTS } from "../src/commands.ts";
 import { MAX_DELAY_MS } from "../src/reconnect.ts";
 import { RequestRefused } from "./support/fake_server.ts";
@@ -86,6 +86,107 @@ describe("made offline", () => {
     await wire.clock.advance(100);
     expect((await created).session_id).toBe("mine");
     expect((await receipt).sequence).toBe(1);
+  });
+});
+
+test("S9 a Session whose creation is put off is followed as soon as it exists", async () => {
+  const wire = new Wire();
+  const client = wire.client();
+  client.connect();
+  await wire.clock.advance(100);
+  wire.server.intercept = refuse("session.create", "unavailable", true, 3);
+  void client.createSession({ session_id: "mine" });
+  const session = client.session("mine");
+  session.subscribe(() => {});
+  void session.prompt("first");
+  await wire.clock.advance(4 * MAX_DELAY_MS);
+  expect(session.getSnapshot()).toMatchObject({ status: "live", unsent: [], messages: [{ sequence: 1 }] });
+});
+
+describe("beyond the life of the program", () => {
+  /** What a browser would keep: text. */
+  function storage(): CommandStorage & { text: string } {
+    return {
+      text: "[]",
+      load() {
+        return JSON.parse(this.text) as UnsentCommand[];
+      },
+      save(commands) {
+        this.text = JSON.stringify(commands);
+      },
+    };
+  }
+
+  test("S9 Q3 what was unsent is sent by the next client, once, in its order and under its old ids", async () => {
+    const wire = new Wire();
+    const kept = storage();
+    const first = wire.client({ storage: kept });
+    first.connect();
+    await wire.clock.advance(100);
+    void first.createSession({ session_id: "mine" });
+    await wire.clock.advance(100);
+    // This one is carried out, and its answer is lost with the page.
+    wire.latency_ms = 50;
+    void first.session("mine").prompt("one");
+    await wire.clock.advance(60);
+    wire.socket.hung = true;
+    wire.latency_ms = 1;
+    expect(wire.server.asked("prompt")).toHaveLength(1);
+    void first.session("mine").prompt({ parts: [{ type: "text", text: "two" }] });
+    void first.session("mine").update({ title: "Mine" });
+    first
+      .session("mine")
+      .prompt("discarded")
+      .catch(() => {});
+    first.session("mine").discard(first.getSnapshot().unsent.at(-1)!.client_request_id);
+    const ids = first.getSnapshot().unsent.map((command) => command.client_request_id);
+
+    const second = wire.client({ storage: kept });
+    const session = second.session("mine");
+    expect(session.getSnapshot().unsent).toMatchObject([
+      { client_request_id: ids[0], state: "waiting", attempts: 1, body: { text: "one" } },
+      { client_request_id: ids[1], state: "waiting", attempts: 0 },
+    ]);
+    expect(session.getSnapshot().commands).toMatchObject([{ op: "session.update", state: "waiting" }]);
+    session.subscribe(() => {});
+    second.connect();
+    await wire.clock.advance(100);
+    expect(session.getSnapshot()).toMatchObject({ unsent: [], commands: [], session: { title: "Mine" } });
+    const said = session.getSnapshot().messages.map(({ parts }) => parts[0]);
+    expect(said).toMatchObject([{ text: "one" }, { text: "two" }]);
+    expect(kept.text).toBe("[]");
+  });
+
+  test("S9 a refusal that nobody waits for any more stays to be seen", async () => {
+    const wire = new Wire();
+    const kept = storage();
+    wire.server.create("s1");
+    void wire.client({ storage: kept }).session("s1").prompt("refused");
+    const client = wire.client({ storage: kept });
+    const session = client.session("s1");
+    wire.server.intercept = refuse("prompt", "forbidden", false, 1);
+    client.connect();
+    await wire.clock.advance(100);
+    const [failed] = session.getSnapshot().unsent;
+    expect(failed).toMatchObject({ state: "failed", error: { code: "forbidden" } });
+    expect(session.retry(failed!.client_request_id)).toBe(true);
+    await wire.clock.advance(100);
+    expect(session.getSnapshot().unsent).toEqual([]);
+    expect(wire.server.asked("prompt")).toHaveLength(2);
+  });
+
+  test("S9 a Session that is still to be created is followed once it is", async () => {
+    const wire = new Wire();
+    const kept = storage();
+    const early = wire.client({ storage: kept });
+    void early.createSession({ session_id: "mine" });
+    void early.session("mine").prompt("first");
+    const client = wire.client({ storage: kept });
+    const session = client.session("mine");
+    session.subscribe(() => {});
+    client.connect();
+    await wire.clock.advance(100);
+    expect(session.getSnapshot()).toMatchObject({ status: "live", unsent: [], messages: [{ sequence: 1 }] });
   });
 });
 

@@ -181,6 +181,24 @@ describe("liveness", () => {
     expect(statusOf(client)).toBe("connected");
   });
 
+  test("R7 a page in the cache has no socket, and takes up again at once when it is back", async () => {
+    const [wire, client] = await connected();
+    const fake = wire.server.create("s1");
+    const session = client.session("s1");
+    session.subscribe(() => {});
+    await wire.clock.advance(100);
+    wire.suspend();
+    expect(statusOf(client)).toBe("reconnecting");
+    await wire.clock.advance(1);
+    expect(wire.server.connections.size).toBe(0);
+    fake.prompt("elsewhere", [{ type: "text", text: "meanwhile" }]);
+    wire.wake();
+    await wire.clock.advance(10);
+    expect(statusOf(client)).toBe("connected");
+    expect(wire.sockets).toHaveLength(2);
+    expect(session.getSnapshot()).toMatchObject({ status: "live", messages: [{ sequence: 1 }] });
+  });
+
   test("W9 a frame that is none makes a new connection", async () => {
     const [wire, client] = await connected();
     wire.socket.fire(wire.socket.onmessage, { data: "[1]" });

@@ -20,34 +20,50 @@ function place(visibility?: { state: string }): EventTarget {
   return target;
 }
 
+const never = (): void => {
+  throw new Error("this was not to happen");
+};
+
 describe("R7 the connection is probed", () => {
-  test("when a page comes online, is shown, or returns from the cache, and not when it is hidden", () => {
+  test("when a page comes online or goes offline, is shown, or returns from the cache, and not when it is hidden", () => {
     const visibility = { state: "visible" };
     const page = place(visibility);
     const probe = vi.fn();
-    const end = browserWake(probe);
-    for (const event of ["online", "pageshow", "visibilitychange"]) page.dispatchEvent(new Event(event));
-    expect(probe).toHaveBeenCalledTimes(3);
+    const end = browserWake(probe, never);
+    for (const event of ["online", "offline", "pageshow", "visibilitychange"])
+      page.dispatchEvent(new Event(event));
+    expect(probe).toHaveBeenCalledTimes(4);
     visibility.state = "hidden";
     page.dispatchEvent(new Event("visibilitychange"));
-    expect(probe).toHaveBeenCalledTimes(3);
+    expect(probe).toHaveBeenCalledTimes(4);
     visibility.state = "visible";
     end();
     page.dispatchEvent(new Event("online"));
-    expect(probe).toHaveBeenCalledTimes(3);
+    expect(probe).toHaveBeenCalledTimes(4);
+  });
+
+  test("not when the page goes into the cache: then the connection is let go", () => {
+    const page = place({ state: "hidden" });
+    const suspend = vi.fn();
+    const end = browserWake(never, suspend);
+    page.dispatchEvent(new Event("pagehide"));
+    expect(suspend).toHaveBeenCalledTimes(1);
+    end();
+    page.dispatchEvent(new Event("pagehide"));
+    expect(suspend).toHaveBeenCalledTimes(1);
   });
 
   test("when a worker comes online", () => {
     const worker = place();
     const probe = vi.fn();
-    const end = browserWake(probe);
+    const end = browserWake(probe, never);
     worker.dispatchEvent(new Event("online"));
     expect(probe).toHaveBeenCalledTimes(1);
     end();
   });
 
   test("never, where nothing is heard of", () => {
-    expect(() => browserWake(() => {})()).not.toThrow();
+    expect(() => browserWake(never, never)()).not.toThrow();
   });
 });
 

@@ -79,6 +79,7 @@ const EVENTS: Record<string, Step> = {
   "close 4403": drop(4403),
   "close 4429": drop(4429),
   "a wake-up": (wire) => wire.wake(),
+  "going to sleep": (wire) => wire.suspend(),
   "an old socket": (wire) => {
     const [first] = wire.sockets;
     if (wire.sockets.length < 2 || !first) return;
@@ -112,6 +113,7 @@ const TABLE: Record<string, readonly string[]> = {
   "close 4403": /*      */ [SAME, "closed", "closed", SAME, "closed", SAME],
   "close 4429": /*      */ [SAME, "reconnecting", "reconnecting", SAME, SAME, SAME],
   "a wake-up": /*       */ [SAME, SAME, SAME, SAME, SAME, SAME],
+  "going to sleep": /*  */ [SAME, "reconnecting", "reconnecting", SAME, SAME, SAME],
   "an old socket": /*   */ [SAME, SAME, SAME, SAME, SAME, SAME],
 };
 

@@ -148,8 +148,10 @@ describe("the README's examples", () => {
   });
 
   test("in TypeScript compile", () => {
-    const examples = examplesOf("tsx").map(({ code }, index) => [`example${index}.tsx`, code] as const);
-    expect(examples.length).toBeGreaterThan(1);
+    const examples = ["ts", "tsx"]
+      .flatMap(examplesOf)
+      .map(({ code }, index) => [`example${index}.tsx`, code] as const);
+    expect(examples.length).toBeGreaterThan(2);
     for (const [file, code] of examples) write(file, code);
     const files = examples.map(([file]) => file);
     expect(() =>

@@ -21,11 +21,17 @@ export class Wire {
   /** How long each message travels. */
   latency_ms = 1;
   #wake: () => void = () => {};
+  #suspend: () => void = () => {};
   wakers = 0;
 
   /** What a page does when it comes back to the foreground. */
   wake(): void {
     this.#wake();
+  }
+
+  /** What a page does when it goes into the back/forward cache. */
+  suspend(): void {
+    this.#suspend();
   }
 
   get socket(): PairSocket {
@@ -43,8 +49,9 @@ export class Wire {
       schedule: this.clock.schedule,
       random: () => 0.5,
       newId: () => `c${++ids}`,
-      wake: (probe) => {
+      wake: (probe, suspend) => {
         this.#wake = probe;
+        this.#suspend = suspend;
         this.wakers += 1;
         return () => void (this.wakers -= 1);
       },
