@@ -114,7 +114,7 @@ CLOSE_CODES: Final[dict[int, CloseCode]] = {
             4401, "token", "refresh_token", "The token is missing, wrong or expired: get a new one once, then stop."
         ),
         CloseCode(4403, "not_allowed", "stop", "The principal may not be here."),
-        CloseCode(4408, "no_hello", "retry", "No `hello` came in time."),
+        CloseCode(4408, "too_slow", "retry", "No `hello` came in time, or a message took too long."),
         CloseCode(4429, "too_many_requests", "retry", "Too many requests; come back later."),
     )
 }

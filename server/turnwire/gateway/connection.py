@@ -129,6 +129,9 @@ class Connection:
         if self._identity.expired:
             self._expire()
             return
+        if self._socket.pace.is_too_slow(trio.current_time()):
+            self.close(4408, "a message took too long")
+            return
         if self.stream.heard:
             self.silent_ticks = 0
         elif self.silent_ticks >= max_silent_ticks:

@@ -281,6 +281,7 @@ class Gateway:
             server,
             first_bytes=self._settings.hello_bytes,
             max_fragments=self._settings.max_fragments,
+            pace=self._settings.pace,
             **options,
         )
         if ticket is None:

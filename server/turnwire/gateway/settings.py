@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from turnwire.gateway.inbox import InboxLimits
+from turnwire.gateway.pace import PaceLimits
 from turnwire.gateway.rates import Rate
 from turnwire_protocol.codec import MAX_DEPTH
 from turnwire_protocol.frames import Limits
@@ -41,6 +42,11 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     """How deep maps and lists of a request may nest, the request itself being 1."""
     max_fragments: int = 1024
     """Frames of one message; a client that cuts one into more is closed with 1009."""
+    message_timeout_s: float = 30.0
+    message_bytes_per_s: float = 1024.0
+    """How long a message from a client may take, and for each of so many bytes of it one second more; a client that
+    sends more slowly is closed with 4408, at the next tick.
+    """
     page: int = 50
     max_page: int = 200
     """Items of a page of history by default, and at most (M2)."""
@@ -111,6 +117,11 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
             requests_per_s=self.requests_per_s,
             request_burst=self.request_burst,
         )
+
+    @property
+    def pace(self) -> PaceLimits:
+        """How slowly a message may come."""
+        return PaceLimits(self.message_timeout_s, self.message_bytes_per_s)
 
     @property
     def inbox_limits(self) -> InboxLimits:

@@ -19,6 +19,7 @@ import trio
 from msgspec import Struct
 
 from turnwire.gateway.outbox import Outbox
+from turnwire.gateway.pace import Pace
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ class FrameStream(trio.abc.HalfCloseableStream):
         self.bytes_out = 0
         self.heard = False
         """Set whenever bytes came in; whoever watches over silence clears it."""
+        self.pace: Pace | None = None
+        """Told of everything that comes in."""
         self.on_excess: Callable[[], None] | None = None
         """Called once when the peer has sent more than `allowance` bytes."""
         self.allowance = 0
@@ -199,6 +202,8 @@ class FrameStream(trio.abc.HalfCloseableStream):
         data = await self._inner.receive_some(max_bytes)
         self.heard = True
         self.bytes_in += len(data)
+        if self.pace is not None:
+            self.pace.received(len(data), trio.current_time())
         if self.on_excess is not None:
             self.allowance -= len(data)
             if self.allowance < 0:

@@ -11,6 +11,7 @@ from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 from websockets.trio.server import Server, ServerConnection
 
+from turnwire.gateway.pace import Pace, PaceLimits
 from turnwire.gateway.stream import FrameStream
 
 
@@ -23,7 +24,7 @@ class QuietLogger(logging.LoggerAdapter[logging.Logger]):
 
 class WebSocket(ServerConnection):
     """`first_bytes`: what the client may send, opening handshake included, until its first message is whole (W3);
-    `max_fragments`: of how many frames a message may consist (W9).
+    `max_fragments`: of how many frames a message may consist; `pace`: how long one may take (W9).
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class WebSocket(ServerConnection):
         *,
         first_bytes: int,
         max_fragments: int,
+        pace: PaceLimits,
         **options: Any,
     ) -> None:
         self.frames = frames
@@ -42,6 +44,7 @@ class WebSocket(ServerConnection):
         frames.on_excess = self._refuse_excess
         self._max_fragments = max_fragments
         self._fragments = 0
+        self.pace = frames.pace = Pace(pace)
         super().__init__(nursery, frames, protocol, server, **options)
 
     def process_event(self, event: Event) -> None:
@@ -60,6 +63,10 @@ class WebSocket(ServerConnection):
             if event.fin:
                 self._fragments = 0
                 self.frames.on_excess = None
+            else:
+                self.pace.received(0, trio.current_time())
+        if not self._fragments:
+            self.pace.ended()
         super().process_event(event)
 
     def close_now(self, code: int, reason: str) -> None:
