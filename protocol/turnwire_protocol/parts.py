@@ -22,6 +22,9 @@ TimeMs: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
 Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_-]{0,63}(?!\n)$")]
 """The name of a `context` Part at the model boundary (P3)."""
 
+FILE_DIFF = "file_diff"
+"""The `data_type` of the agent's `data` Part that keeps what a Turn has changed in files (L5)."""
+
 TextState: TypeAlias = Literal["streaming", "done"]
 ToolState: TypeAlias = Literal["input-streaming", "ready", "waiting-user", "running", "completed", "failed"]
 InteractionStatus: TypeAlias = Literal["pending", "resolved", "denied", "expired", "cancelled"]

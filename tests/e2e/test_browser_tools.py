@@ -65,7 +65,10 @@ async def test_A1_what_one_tab_approves_the_other_follows_and_the_tool_runs_once
         await tab.until(".changes")
         assert await tab.count(APPROVE) == 0
     assert (workspace / "hello.txt").read_text() == "one\ntwo\n"
-    assert "1 file changed" in await first.text(".changes > summary")
+    await second.reload()
+    await second.until(".changes", 1)
+    for tab in (first, second):
+        assert "1 file changed" in await tab.text(".changes > summary")
     await all_show_what_the_server_holds(server, session_id, first, second)
     assert await chromium.faults() == []
 

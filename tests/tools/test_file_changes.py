@@ -66,7 +66,7 @@ def test_Z4_files_beyond_the_bound_are_counted_and_not_named() -> None:
     assert found.additions == 200
 
 
-def test_Z4_a_summary_of_a_million_tiny_files_is_small() -> None:
+def test_Z4_a_summary_of_very_many_files_is_small() -> None:
     changes = FileChanges()
     for number in range(20_000):
         changes.changed(f"{number:x}", "a\n", "b\n")

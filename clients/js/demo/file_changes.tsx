@@ -1,12 +1,30 @@
-/** What a Turn has changed in files: counts at once, patches when they are opened (L5). */
+/** What a Turn has changed in files, as history keeps it: counts at once, patches when they are opened (L5). */
 
-import type { FileDiff } from "../src/index.ts";
+import type { DataPart, FileDiff } from "../src/index.ts";
 import { Icon } from "./icons.tsx";
 
-export function FileChanges({ changes }: { changes: FileDiff }) {
+type Changes = Pick<FileDiff, "files" | "additions" | "deletions">;
+
+/** The changes that a `data` Part holds, if it is one that does. */
+export function changesOf({ data_type, data }: DataPart): Changes | undefined {
+  return data_type === "file_diff" && isChanges(data) ? data : undefined;
+}
+
+function isChanges(data: unknown): data is Changes {
+  const { files, additions, deletions } = { ...(data as object) } as Partial<Changes>;
+  return (
+    Array.isArray(files) &&
+    files.every((file) => typeof file?.path === "string" && areCounts(file.additions, file.deletions)) &&
+    areCounts(additions, deletions)
+  );
+}
+
+const areCounts = (...counts: unknown[]): boolean => counts.every(Number.isInteger);
+
+export function FileChanges({ part_id, changes }: { part_id: string; changes: Changes }) {
   const { files } = changes;
   return (
-    <details class="changes">
+    <details class="changes" data-part-id={part_id}>
       <summary>
         <Icon name="file" />
         <span>

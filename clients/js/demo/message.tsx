@@ -4,14 +4,13 @@ import { memo } from "preact/compat";
 import { useCallback } from "preact/hooks";
 import type { InteractionPart, Message } from "../src/index.ts";
 import { CopyButton } from "./copy.tsx";
-import { FileChanges } from "./file_changes.tsx";
 import { Icon } from "./icons.tsx";
 import { PartItem } from "./parts/part.tsx";
 import type { Row } from "./rows.ts";
 import { useTools } from "./session_context.ts";
 
 export const MessageItem = memo(({ row }: { row: Row }) => {
-  const { message, note, changes, unread, last } = row;
+  const { message, note, unread, last } = row;
   const tools = useTools();
   const user = message.role === "user";
   const asked = interactionsOf(message);
@@ -46,7 +45,6 @@ export const MessageItem = memo(({ row }: { row: Row }) => {
           })}
         </div>
         {note !== undefined && <p class="meta">{note}</p>}
-        {changes && <FileChanges changes={changes} />}
         {message.state !== "streaming" && <MessageActions message={message} />}
       </article>
     </>

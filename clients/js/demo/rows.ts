@@ -1,13 +1,11 @@
 /** Rows of the conversation: Messages with what the page says of them. A row that stays the same stays the same object. */
 
-import type { FileDiff, Message, SessionState } from "../src/index.ts";
+import type { Message, SessionState } from "../src/index.ts";
 
 export interface Row {
   readonly message: Message;
   /** What became of a prompt. */
   readonly note: string | undefined;
-  /** Files that its Turn has changed; at the Turn's last Message. */
-  readonly changes: FileDiff | undefined;
   /** The first Message that the user has not seen yet. */
   readonly unread: boolean;
   /** The newest Message, with nothing going on. */
@@ -57,14 +55,12 @@ export class RowReader {
     const { messages } = state;
     const turns = turnsOf(state);
     const begun = new Set<string>();
-    const ends = endsOf(state);
     messages.forEach((message, index) => {
       const { turn_id } = message;
       const before = messages[index - 1];
       const row = this.#row({
         message,
         note: noteOf(message, begun, turns),
-        changes: ends.get(message.message_id),
         unread: message.sequence > seen && before !== undefined && before.sequence <= seen,
         last: index === messages.length - 1 && idle,
       });
@@ -87,8 +83,8 @@ export class RowReader {
 
 /** Whether all that may make another row different is the same, but for the newest Message itself. */
 function onlyLastChanged(before: SessionState, after: SessionState): boolean {
-  const { messages, turn, queue, file_diffs } = after;
-  if (before.turn !== turn || before.queue !== queue || before.file_diffs !== file_diffs) return false;
+  const { messages, turn, queue } = after;
+  if (before.turn !== turn || before.queue !== queue) return false;
   if (before.messages.length !== messages.length) return false;
   const old = before.messages.at(-1);
   const last = messages.at(-1);
@@ -99,11 +95,7 @@ function onlyLastChanged(before: SessionState, after: SessionState): boolean {
 }
 
 const isSame = (a: Row, b: Row): boolean =>
-  a.message === b.message &&
-  a.note === b.note &&
-  a.changes === b.changes &&
-  a.unread === b.unread &&
-  a.last === b.last;
+  a.message === b.message && a.note === b.note && a.unread === b.unread && a.last === b.last;
 
 export const sameRows = (a: readonly Row[], b: readonly Row[]): boolean =>
   a.length === b.length && a.every((row, index) => row === b[index]);
@@ -132,16 +124,6 @@ function noteOf(
   if (queued.has(turn_id)) return "Waits for its turn";
   if (!alive.has(turn_id)) return "Not answered";
   return begun.has(turn_id) ? "Joined the running answer" : undefined;
-}
-
-/** The changes by the last Message of their Turn; prompts that wait may stand between its Messages. */
-function endsOf({ file_diffs, messages }: SessionState): ReadonlyMap<string, FileDiff> {
-  const ends = new Map<string, FileDiff>();
-  for (const [turn_id, change] of Object.entries(file_diffs)) {
-    const end = findLast(messages, (message) => message.turn_id === turn_id);
-    if (end) ends.set(end.message_id, change);
-  }
-  return ends;
 }
 
 /** The newest Message of a kind. */

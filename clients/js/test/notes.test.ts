@@ -1,8 +1,8 @@
-/** File changes and warnings of the model beside the view, and what a client keeps of Sessions it has left. */
+/** Warnings of the model beside the view, and what a client keeps of Sessions it has left. */
 
 import { describe, expect, test } from "vitest";
-import type { FileDiff, ModelRequestWarning, Mutation } from "../src/index.ts";
-import { MAX_FILE_DIFFS, NO_NOTES, noted, type Notes } from "../src/notes.ts";
+import type { ModelRequestWarning, Mutation } from "../src/index.ts";
+import { NO_NOTES, noted, type Notes } from "../src/notes.ts";
 import { delta, turnFinish, turnStart } from "./support/frames.ts";
 import { Wire } from "./support/wire.ts";
 
@@ -14,14 +14,6 @@ const envelope = {
   session_id: "s1",
   created_at: 1,
 } as const;
-const diff = (turn_id: string, additions = 1): FileDiff => ({
-  ...envelope,
-  variant: "file_diff",
-  turn_id,
-  files: [{ path: "a.txt", status: "modified", additions, deletions: 0 }],
-  additions,
-  deletions: 0,
-});
 const warning: ModelRequestWarning = {
   ...envelope,
   variant: "warning",
@@ -36,40 +28,35 @@ const warning: ModelRequestWarning = {
   will_retry: true,
   retry_in_ms: 500,
 };
+const fileDiff: Mutation = {
+  ...envelope,
+  variant: "file_diff",
+  turn_id: "t1",
+  files: [],
+  additions: 0,
+  deletions: 0,
+};
 const after = (mutations: readonly Mutation[]): Notes => mutations.reduce(noted, NO_NOTES);
 
 describe("notes", () => {
-  test("L5 of each Turn the newest file changes are kept", () => {
-    const { file_diffs } = after([diff("t1", 1), diff("t2", 2), diff("t1", 3)]);
-    expect(Object.entries(file_diffs).map(([turn_id, { additions }]) => [turn_id, additions])).toEqual([
-      ["t1", 3],
-      ["t2", 2],
-    ]);
-  });
-
-  test("L5 and of so many Turns only", () => {
-    const turns = Array.from({ length: MAX_FILE_DIFFS + 10 }, (_, index) => `t${index}`);
-    const { file_diffs } = after(turns.map((turn_id) => diff(turn_id)));
-    expect(Object.keys(file_diffs)).toEqual(turns.slice(-MAX_FILE_DIFFS));
-  });
-
   test.each([
     ["text of the next attempt", delta(2, "m1", 2, "x")],
     ["the end of the Turn", turnFinish(2, "t1")],
     ["the start of the next", turnStart(2, "t2")],
   ])("T5 a warning stands until %s", (_, mutation) => {
-    const notes = after([diff("t1"), warning]);
+    const notes = after([warning]);
     expect(notes.warning).toBe(warning);
-    expect(noted(notes, mutation)).toEqual({ file_diffs: { t1: diff("t1") } });
+    expect(noted(notes, mutation)).toEqual({});
   });
 
   test("Z6 what tells nothing leaves the same object", () => {
-    const notes = after([diff("t1")]);
-    expect(noted(notes, delta(2, "m1", 2, "x"))).toBe(notes);
+    expect(noted(NO_NOTES, delta(2, "m1", 2, "x"))).toBe(NO_NOTES);
+    const notes = after([warning]);
+    expect(noted(notes, fileDiff)).toBe(notes);
   });
 });
 
-test("T5 L5 both are in the snapshot of a Session", async () => {
+test("T5 a warning is in the snapshot of a Session", async () => {
   const wire = new Wire();
   const client = wire.client();
   const fake = wire.server.create("s1");
@@ -77,13 +64,11 @@ test("T5 L5 both are in the snapshot of a Session", async () => {
   session.subscribe(() => {});
   client.connect();
   await wire.clock.advance(100);
-  const { seq: _, ...changes } = diff("t1");
-  const { seq: __, ...warns } = warning;
-  fake.publish(changes);
+  const { seq: _, ...warns } = warning;
   fake.publish(warns);
   await wire.clock.advance(100);
   const state = session.getSnapshot();
-  expect(state).toMatchObject({ file_diffs: { t1: { additions: 1 } }, warning: { code: "rate_limited" } });
+  expect(state).toMatchObject({ warning: { code: "rate_limited" } });
   expect(session.getSnapshot()).toBe(state);
   fake.prompt("p", [{ type: "text", text: "go" }]);
   await wire.clock.advance(100);

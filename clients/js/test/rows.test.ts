@@ -42,7 +42,7 @@ function after(state: SessionState, { what, turn }: Step): SessionState {
   }
 }
 
-const START = { messages: [], queue: [], file_diffs: {} } as unknown as SessionState;
+const START = { messages: [], queue: [] } as unknown as SessionState;
 
 test("T1 rows that follow every change equal rows that are read anew, and what did not change stays the same object", () => {
   fc.assert(

@@ -3,7 +3,8 @@
 A Message becomes units, which must stay together: what the model said and called in one Step, with one result for
 each call right after it. Which Messages are read, and in what order, is `composer`.
 
-Part types and fields of a newer writer that are not known here are left out of the model's input, and stay in history.
+Left out, and only kept in history, is what a Turn changed in files, since its calls and results say so, and Part types
+and fields of a newer writer.
 """
 
 import re
@@ -25,6 +26,7 @@ from turnwire.models.base import (
     ToolCallContent,
     ToolResultContent,
 )
+from turnwire_protocol.parts import FILE_DIFF
 
 Unit: TypeAlias = tuple[ModelMessage, ...]
 """Messages that must stay together."""
@@ -66,7 +68,7 @@ def units_of(message: Map, rules: Rules) -> list[Unit]:
     running = rules.running_turn is not None and message.get("turn_id") == rules.running_turn
     keeps_reasoning = rules.reasoning == "always" or (rules.reasoning == "running-turn" and running)
     read = _STEP_PARTS | {"error"} if keeps_reasoning else (_STEP_PARTS | {"error"}) - {"reasoning"}
-    parts = [part for part in message["parts"] if part["type"] in read]
+    parts = [part for part in message["parts"] if part["type"] in read and part.get("data_type") != FILE_DIFF]
     units: list[Unit] = []
     for (is_error, _), group in groupby(parts, key=lambda part: (part["type"] == "error", part.get("step_id"))):
         step = list(group)

@@ -15,7 +15,7 @@ from turnwire.context.composer import HistoryBounds
 from turnwire.sessions.answer import Answer
 from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, receipt_of
 from turnwire.sessions.tool_calls import ToolCalls
-from turnwire.sessions.turns import Turn, TurnResult, error_part
+from turnwire.sessions.turns import Turn, TurnResult, changes_part, error_part
 from turnwire.store.base import Operation, SaveMessage, SaveTurn, StoreUnavailable, TurnRecord
 from turnwire.tools.base import FileDiffSummary
 from turnwire_protocol import frames
@@ -28,6 +28,7 @@ from turnwire_protocol.mutations import (
     TurnStart,
     TurnStatus,
 )
+from turnwire_protocol.parts import AgentPart
 
 if TYPE_CHECKING:
     from turnwire.sessions.session import Session
@@ -217,7 +218,7 @@ class TurnLoop:
         closed, changes = None, None
         if active is not None:
             changes = await active.changes.summarise()
-            closed = self._closed_message(active, reason)
+            closed = self._closed_message(active, reason, changes)
             operations = [SaveMessage(closed), self._finish_operation(active, "stopped", reason), *operations]
         await self._session.commit(operations)
         if active is not None:
@@ -245,8 +246,8 @@ class TurnLoop:
         changes = await turn.changes.summarise()
         operations: list[Operation] = [self._finish_operation(turn, status, error)]
         closed = None
-        if self._session.projection is not None or error is not None:
-            closed = self._closed_message(turn, error)
+        if self._session.projection is not None or error is not None or changes is not None:
+            closed = self._closed_message(turn, error, changes)
             operations.insert(0, SaveMessage(closed))
         try:
             await self._session.commit(operations)
@@ -335,11 +336,15 @@ class TurnLoop:
             )
         )
 
-    def _closed_message(self, turn: Turn, error: TurnError | None) -> AgentMessage:
-        """The open Message as it will be closed; a new one just for the error where none is open."""
+    def _closed_message(self, turn: Turn, error: TurnError | None, changes: FileDiffSummary | None) -> AgentMessage:
+        """The open Message as it will be closed; a new one just for changes and error where none is open."""
         projection = self._session.projection or self._session.new_projection(turn.turn_id)
         if turn.discarded is not None and projection.has_step(turn.discarded):
             projection = projection.without_step(turn.discarded)
-        extra = [] if error is None else [error_part(self._env, error)]
+        extra: list[AgentPart] = []
+        if changes is not None:
+            extra.append(changes_part(self._env, turn, changes))
+        if error is not None:
+            extra.append(error_part(self._env, error))
         reason = "" if error is None else error.message
         return projection.closed(updated_at=self._env.now(), reason=reason, extra=extra)

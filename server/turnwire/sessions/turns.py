@@ -1,5 +1,6 @@
 """Turns and model calls: what the loop keeps of them while they are unfinished. No decisions here (T1, T2)."""
 
+import msgspec
 import trio
 from msgspec import Struct
 
@@ -8,9 +9,10 @@ from turnwire.models.base import ModelError
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.steps import Step
 from turnwire.store.base import TurnRecord
+from turnwire.tools.base import FileDiffSummary
 from turnwire.tools.file_changes import FileChanges
 from turnwire_protocol.mutations import TurnError, TurnStatus
-from turnwire_protocol.parts import ErrorPart
+from turnwire_protocol.parts import FILE_DIFF, DataPart, ErrorPart
 
 
 class TurnResult(Struct, frozen=True):
@@ -68,6 +70,17 @@ def error_part(env: Environment, error: TurnError) -> ErrorPart:
         code=error.code,
         message=error.message,
         recoverable=True,
+    )
+
+
+def changes_part(env: Environment, turn: Turn, changes: FileDiffSummary) -> DataPart:
+    """The `data` Part that keeps what the Turn has changed in files (L5); its place is given by its Message."""
+    return DataPart(
+        part_id=env.new_id("part"),
+        sequence=1,
+        data_type=FILE_DIFF,
+        data_id=turn.turn_id,
+        data=msgspec.to_builtins(changes),
     )
 
 

@@ -2,6 +2,7 @@
 
 import { memo } from "preact/compat";
 import type { InteractionPart, Part } from "../../src/index.ts";
+import { changesOf, FileChanges } from "../file_changes.tsx";
 import { MarkdownText } from "../markdown_text.tsx";
 import { PlainText } from "../plain_text.tsx";
 import { FileItem, SourceItem } from "./files.tsx";
@@ -50,8 +51,11 @@ export const PartItem = memo(({ part, user, interaction, onRetry }: PartItemProp
           <PlainText part_id={part_id} text={part.context} />
         </details>
       );
-    case "data":
+    case "data": {
+      const changes = user ? undefined : changesOf(part);
+      if (changes) return <FileChanges part_id={part_id} changes={changes} />;
       return <Raw part_id={part_id} label={part.data_type} value={part.data} />;
+    }
     default:
       // A newer server may send types that this page has never heard of (P2).
       return <Raw part_id={(part as Part).part_id} label={(part as Part).type} value={part} />;

@@ -147,7 +147,8 @@ describe.skipIf(missingServer)("with the real server", () => {
       expect(first.messages).toEqual(second.messages);
       expect(first.interactions).toEqual([]);
       expect(readFileSync(join(server.workspace, path), "utf8")).toBe("written by the test\n");
-      expect(Object.values(first.file_diffs)).toMatchObject([{ files: [{ path, status: "added" }] }]);
+      const kept = first.messages.at(-1)?.parts.find((part) => part.type === "data");
+      expect(kept).toMatchObject({ data_type: "file_diff", data: { files: [{ path, status: "added" }] } });
       for (const leave of leaving) leave();
     });
   });
