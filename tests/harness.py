@@ -129,6 +129,8 @@ class WireClient:
         """Every frame that came and was not a `mutation`, in order."""
         self.mutations: list[Map] = []
         self.keep_mutations = True
+        self.finishes: dict[str, Map] = {}
+        """The Mutation that ended each Turn, by `turn_id`."""
         self.closed: tuple[int | None, str] | None = None
         self.reloads = 0
         self._nursery = nursery
@@ -154,6 +156,8 @@ class WireClient:
             self.frames.append(frame)
         elif self.keep_mutations:
             self.mutations.append(frame)
+        if frame["op"] == "mutation" and frame["variant"] == "turn" and frame["type"] == "finish":
+            self.finishes[frame["turn_id"]] = frame
         if "id" in frame:
             self._answers[frame["id"]] = frame
         view = self.views.get(frame.get("session_id", ""))
@@ -210,21 +214,8 @@ class WireClient:
 
     async def turn_finished(self, turn_id: str) -> Map:
         """The `turn`/`finish` Mutation of a Turn, which this client must be subscribed to see."""
-
-        def finish() -> Map | None:
-            return next(
-                (
-                    item
-                    for item in self.mutations
-                    if item["variant"] == "turn" and item["type"] == "finish" and item["turn_id"] == turn_id
-                ),
-                None,
-            )
-
-        await self.until(lambda: finish() is not None)
-        found = finish()
-        assert found is not None
-        return found
+        await self.until(lambda: turn_id in self.finishes)
+        return self.finishes[turn_id]
 
 
 @asynccontextmanager

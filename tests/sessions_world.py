@@ -31,6 +31,7 @@ from turnwire.sessions.registry import Registry
 from turnwire.store.base import Operation, Store
 from turnwire.store.memory import MemoryStore, open_memory
 from turnwire_protocol.view import SessionView
+from virtual_time import time_waits_for_threads
 
 Map = dict[str, Any]
 
@@ -229,7 +230,10 @@ MakeWorld = Callable[..., Any]
 async def open_world(
     provider: ModelProvider, *, store: Store | None = None, limits: SessionLimits | None = None, **changes: Any
 ) -> AsyncIterator[World]:
-    """A recovered store and a running registry; everything ends with the block, as in a crash."""
+    """A recovered store and a running registry; everything ends with the block, as in a crash.
+
+    Virtual time waits for tools that run in threads.
+    """
     async with open_memory() as own_store:
         used: Store = own_store if store is None else store
         ids, run = count(1), next(_runs)
@@ -248,8 +252,9 @@ async def open_world(
         await used.recover(environment.now())
         registry = Registry(environment)
         async with trio.open_nursery() as nursery:
-            await nursery.start(registry.run)
-            yield World(registry, environment, nursery)
+            with time_waits_for_threads():
+                await nursery.start(registry.run)
+                yield World(registry, environment, nursery)
             nursery.cancel_scope.cancel()
 
 

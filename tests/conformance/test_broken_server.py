@@ -32,7 +32,7 @@ BLAMED: dict[Callable[[], Liar], set[str]] = {
     faults.SkipsASeq: {"W5", "L3", "T3"},  # where nothing comes after the one that is missing, it is just missed
     faults.RepeatsADelta: {"W5"},
     faults.MutatesAfterReload: {"W6"},
-    faults.EpochForEach: {"W2", "W4", "W5", "W7", "L1", "L3", "L4", "P7", "T3", "T6"},  # wherever two compare
+    faults.EpochForEach: {"W2", "W4", "W5", "W7", "L1", "L3", "L4", "L5", "P7", "T3", "T6"},  # wherever two compare
     faults.NeverTicks: {"W8"},
     faults.ErrorsWithoutField: {"W9", "W3", "M2", "P7", "S9", "T1"},
     faults.ErrorsWithoutCode: {"W9"},
@@ -60,11 +60,9 @@ BLAMED_ALONE: dict[Callable[[], Liar], tuple[str, set[str]]] = {
 """Faults that show under load or on files only: the rule whose timelines are played, and the rules that are blamed."""
 
 
-async def failures(
-    fault: Callable[[], Liar], files: list[tuple[str, ServerTimelines]], folder: Path, *, has: frozenset[str]
-) -> list[Verdict]:
+async def failures(fault: Callable[[], Liar], files: list[tuple[str, ServerTimelines]], folder: Path) -> list[Verdict]:
     async with lying_server(fault, folder) as dialer:
-        server = ServerUnderTest(dialer=dialer, has=has)
+        server = ServerUnderTest(dialer=dialer, has=frozenset({"workspace"}))
         return [verdict for verdict in await play_all(server, files) if verdict.outcome == "failed"]
 
 
@@ -75,34 +73,30 @@ def test_every_fault_has_its_row() -> None:
     )
 
 
-@pytest.mark.faults
 async def test_without_a_fault_nothing_is_blamed(autojump_clock: MockClock, tmp_path: Path) -> None:
-    assert await failures(Liar, REST, tmp_path, has=frozenset()) == []
+    assert await failures(Liar, REST, tmp_path) == []
 
 
 async def test_the_example_in_the_specification_passes(autojump_clock: MockClock, tmp_path: Path) -> None:
     (example,) = re.findall(r"^```timeline\n(.*?)^```$", SPEC.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     content = f'{{"under_test":"server","timelines":[{example}]}}'
     file = msgspec.json.decode(content, type=ServerTimelines)
-    assert await failures(Liar, [("SPEC.md", file)], tmp_path, has=frozenset({"workspace"})) == []
+    assert await failures(Liar, [("SPEC.md", file)], tmp_path) == []
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("fault", BLAMED, ids=lambda fault: fault.__name__)
 async def test_a_broken_server_breaks_exactly_its_rules(
     fault: Callable[[], Liar], autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    # Tools on files run in threads, which virtual time does not wait for: their timelines are left out here.
-    failed = await failures(fault, REST, tmp_path, has=frozenset())
+    failed = await failures(fault, REST, tmp_path)
     assert {verdict.broken for verdict in failed} == BLAMED[fault]
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("fault", BLAMED_ALONE, ids=lambda fault: fault.__name__)
 async def test_a_fault_that_shows_in_few_timelines_breaks_exactly_its_rules(
     fault: Callable[[], Liar], autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     chosen, rules = BLAMED_ALONE[fault]
     files = chosen_timelines(ALL, ServerTimelines, chosen)
-    failed = await failures(fault, files, tmp_path, has=frozenset({"workspace"}))
+    failed = await failures(fault, files, tmp_path)
     assert {verdict.broken for verdict in failed} == rules
