@@ -5,10 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
 
 from context.histories import answered, check_input, histories, said, tool
 from store.builders import agent, user
 from turnwire.context.translate import FAILED, NOTICES, UNFINISHED, Rules, units_of
+from turnwire.models.anthropic_messages import wire_input
 from turnwire.models.base import (
     FileContent,
     ModelMessage,
@@ -17,6 +20,7 @@ from turnwire.models.base import (
     ToolCallContent,
     ToolResultContent,
 )
+from turnwire.models.openai_messages import wire_messages
 from turnwire_protocol.codec import encode_json
 from turnwire_protocol.messages import Message
 from turnwire_protocol.parts import (
@@ -112,10 +116,52 @@ def test_C1_a_tool_name_that_a_model_made_up_is_one_that_providers_take() -> Non
     assert told.tool_name == made.tool_name
 
 
-@pytest.mark.parametrize("given_input", [None, [1], "x", 7])
-def test_C1_an_input_that_is_no_object_is_told_as_an_empty_one(given_input: Any) -> None:
+@pytest.mark.parametrize("given_input", [None, [1], "x", 7, {}, {"a": 1}])
+def test_C1_an_input_that_is_no_object_is_told_in_one(given_input: Any) -> None:
     call, _ = read(agent(1, tool("b", 1, "s", "failed", input=given_input)))
-    assert call.content == (ToolCallContent("c-b", "look", "{}"),)
+    expected = given_input if isinstance(given_input, dict) else {"input": given_input}
+    assert told_input(call) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("", {}),
+        (" \n", {}),
+        ('{"at": 1}', {"at": 1}),
+        ("[1]", {"input": [1]}),
+        ("null", {"input": None}),
+        ('{"at": "Zü', {"invalid_json": '{"at": "Zü'}),
+        ("{'at': 1}", {"invalid_json": "{'at': 1}"}),
+        ('{"at": NaN}', {"invalid_json": '{"at": NaN}'}),
+        ('{"at": 1} {"at": 2}', {"invalid_json": '{"at": 1} {"at": 2}'}),
+        ('{"at": "\\ud800"}', {"invalid_json": '{"at": "\\ud800"}'}),
+        (f'{{"at": {2**70}}}', {"invalid_json": f'{{"at": {2**70}}}'}),
+        ("[" * 10_000, {"invalid_json": "[" * 10_000}),
+        ('{"at":' * 40 + "1" + "}" * 40, {"invalid_json": '{"at":' * 40 + "1" + "}" * 40}),
+    ],
+)
+def test_P5_the_model_is_told_what_it_wrote_for_a_call_that_could_not_be_made(written: str, expected: Any) -> None:
+    call, result = read(
+        agent(1, tool("b", 1, "s", "failed", input=UNSET, input_text=written, error="no", output=UNSET))
+    )
+    assert told_input(call) == expected
+    assert result.content == (ToolResultContent("c-b", "look", "no", failed=True),)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_P5_whatever_the_model_wrote_becomes_an_object_that_services_take(written: str) -> None:
+    call, _ = read(agent(1, tool("b", 1, "s", "failed", input=UNSET, input_text=written)))
+    assert isinstance(told_input(call), dict)
+    assert wire_input((call,), ())["messages"][1]["content"][0]["input"] == told_input(call)
+    (sent,) = wire_messages((call,))
+    assert msgspec.json.decode(sent["tool_calls"][0]["function"]["arguments"]) == told_input(call)
+
+
+def told_input(call: ModelMessage) -> Any:
+    (made,) = call.content
+    assert isinstance(made, ToolCallContent)
+    return msgspec.json.decode(made.input_json)
 
 
 def test_C1_values_that_are_too_long_are_shortened_with_a_marker() -> None:

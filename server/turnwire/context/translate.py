@@ -26,6 +26,8 @@ from turnwire.models.base import (
     ToolCallContent,
     ToolResultContent,
 )
+from turnwire_protocol.codec import check_json
+from turnwire_protocol.codes import RequestError
 from turnwire_protocol.parts import FILE_DIFF
 
 Unit: TypeAlias = tuple[ModelMessage, ...]
@@ -139,12 +141,24 @@ def _name(part: Map) -> str:
 
 
 def _input(part: Map, rules: Rules) -> str:
-    """A JSON object, whatever the model has produced: what was no JSON is told by the call's result."""
-    given = part.get("input")
-    json = _json(given if isinstance(given, dict) else {})
+    """What the model wrote, always as a JSON object: some services take nothing else, and fail every later request."""
+    value = part["input"] if "input" in part else _written(part.get("input_text", ""))
+    json = _json(value if isinstance(value, dict) else {"input": value})
     if len(json) <= rules.value_characters:
         return json
     return _json({"shortened": shortened(json, rules.value_characters)})
+
+
+def _written(text: str) -> Any:
+    """The input of a call that never became ready. The model sees its mistake; the call's result names it (P5)."""
+    if not text.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(text)
+        check_json(value)
+    except (msgspec.DecodeError, RecursionError, RequestError):
+        return {"invalid_json": text}
+    return value
 
 
 def _result(part: Map, rules: Rules) -> ToolResultContent:
