@@ -257,6 +257,7 @@ class MemorySessions:
         *,
         through_message_id: str | None = None,
         new_session_id: str | None = None,
+        client_request_id: str | None = None,
         principal: str,
         most: int | None = None,
     ) -> Session:

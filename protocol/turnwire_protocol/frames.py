@@ -106,6 +106,7 @@ class SessionFork(_Request, tag="session.fork", kw_only=True, frozen=True):
     session_id: Id
     through_message_id: Id | UnsetType = UNSET
     new_session_id: Id | UnsetType = UNSET
+    client_request_id: Id | UnsetType = UNSET
 
 
 class SessionArchive(_Request, tag="session.archive", kw_only=True, frozen=True):

@@ -47,6 +47,7 @@ ACCEPTED: dict[str, Plain] = {
         "session_id": "s1",
         "through_message_id": "m1",
         "new_session_id": "s2",
+        "client_request_id": "r1",
     },
     "session.archive": {"op": "session.archive", "id": 12, "session_id": "s1"},
     "session.delete": {"op": "session.delete", "id": 13, "session_id": "s1"},

@@ -1,8 +1,10 @@
 """Forks over the registry: M5, M7, T1."""
 
 import pytest
+import trio
 
-from sessions_world import MakeWorld, text_answer
+from sessions_world import GatedStore, MakeWorld, World, exchange, text_answer
+from turnwire.store.memory import MemoryStore
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import ConfigChange
 from turnwire_protocol.messages import Origin
@@ -61,3 +63,79 @@ async def test_M5_a_fork_that_cannot_be_made_says_why(
         with pytest.raises(RequestError) as refusal:
             await w.registry.fork(session_id, **arguments)
         assert (refusal.value.code, refusal.value.field) == (code, field)
+
+
+async def forks(w: World) -> list[str]:
+    return [item.session_id for item in (await w.registry.list()).items if item.session_id != "s1"]
+
+
+async def test_S9_a_fork_that_is_sent_again_makes_no_second_one(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with world(text_answer("one"), text_answer("two"), store=memory_store) as w:
+        await w.session()
+        await exchange(w, "first")
+        made = await w.registry.fork("s1", client_request_id="r", principal="ada")
+        await exchange(w, "second")
+    async with world(store=memory_store) as w:
+        again = await w.registry.fork("s1", client_request_id="r", principal="ada")
+        assert (again, again.message_count) == (made, 2)
+        await w.registry.update(made.session_id, title="Mine")
+        await w.registry.delete("s1")
+        assert (await w.registry.fork("s1", client_request_id="r", principal="ada")).title == "Mine"
+        assert await forks(w) == [made.session_id]
+
+
+async def test_S9_a_fork_that_is_sent_twice_at_once_gives_one_session_to_both(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(store=store) as w:
+        await w.session()
+        store.gate = trio.Event()
+        got: list[str] = []
+
+        async def fork() -> None:
+            got.append((await w.registry.fork("s1", client_request_id="r")).session_id)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fork)
+            nursery.start_soon(fork)
+            await trio.sleep(1)
+            store.gate.set()
+        assert got == (await forks(w)) * 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"through_message_id": "unknown"},
+        {"session_id": "s2"},
+        {"principal": "eve", "new_session_id": "f1"},
+    ],
+)
+async def test_S9_a_request_id_is_good_for_one_fork_of_one_principal(
+    other: dict[str, str], autojump_clock: object, world: MakeWorld
+) -> None:
+    async with world() as w:
+        await w.session()
+        await w.session("s2")
+        same: dict[str, str] = {
+            "session_id": "s1",
+            "new_session_id": "f1",
+            "client_request_id": "r",
+            "principal": "ada",
+        }
+        await w.registry.fork(**same)
+        with pytest.raises(RequestError) as refusal:
+            await w.registry.fork(**same | other)
+        assert refusal.value.code == "conflict"
+        assert (await w.registry.fork(**same)).session_id == "f1"
+
+
+async def test_S9_what_created_a_session_does_not_fork_one(autojump_clock: object, world: MakeWorld) -> None:
+    async with world() as w:
+        made = await w.registry.create(client_request_id="r")
+        with pytest.raises(RequestError) as refusal:
+            await w.registry.fork(made.session_id, client_request_id="r")
+        assert (refusal.value.code, refusal.value.field) == ("conflict", "client_request_id")

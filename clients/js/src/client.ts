@@ -106,8 +106,14 @@ export class Client {
       { url: new URL(url).href, codec, WebSocket, clock, random, wake, clientName, getToken },
       { onState: () => this.#onState(), onFrame: (frame) => this.#onFrame(frame) },
     );
-    const shared = { connection: this.#connection, clock, random, newId };
-    this.#commands = new CommandQueue({ ...shared, capacity, storage, onChange: (id) => this.#onUnsent(id) });
+    const shared = { connection: this.#connection, clock, random };
+    this.#commands = new CommandQueue({
+      ...shared,
+      newId,
+      capacity,
+      storage,
+      onChange: (id) => this.#onUnsent(id),
+    });
     this.#host = {
       ...shared,
       schedule,

@@ -97,7 +97,7 @@ export const MAX_FAULTS = 5;
 /** Answers that may come for ever; the others that ask to try again describe a state that ends. */
 const FAULTS: readonly string[] = ["internal", "timeout"];
 /** Whose request carries the `client_request_id`; the others do the same thing however often they are sent. */
-const IDENTIFIED: readonly CommandOp[] = ["prompt", "interaction.respond", "session.create"];
+const IDENTIFIED: readonly CommandOp[] = ["prompt", "interaction.respond", "session.create", "session.fork"];
 
 /** The Session's; but an answer must not wait behind a prompt. */
 const laneOf = ({ body, session_id, client_request_id }: UnsentCommand): string =>

@@ -39,7 +39,6 @@ export interface SessionHost {
   readonly schedule: Schedule;
   readonly commands: CommandQueue;
   readonly connection: Requester;
-  newId(): string;
   /** Nobody looks at this Session any more. */
   onLeave(handle: SessionHandle): void;
   /** Tries until there is an answer. */
@@ -155,22 +154,9 @@ export class SessionHandle {
     return (await this.#command("session.update", change)).session;
   }
 
-  /**
-   * A new Session with the history of this one, up to a Message or all of it. Without a `new_session_id` the client
-   * makes one up, so that a repeated request makes no second fork.
-   */
+  /** A new Session with the history of this one, up to a Message or all of it. Repeated it makes no second one. */
   async fork(options: CommandBody<"session.fork"> = {}): Promise<Session> {
-    const session_id = this.#host.newId();
-    try {
-      return (await this.#command("session.fork", { new_session_id: session_id, ...options })).session;
-    } catch (error) {
-      if (refusal(error).code !== "conflict") throw error;
-      // Nobody else has this id: if there is such a Session, an attempt whose answer was lost made it.
-      const made = await this.#host.call("session.get", { session_id }).catch(() => {
-        throw error;
-      });
-      return made.session;
-    }
+    return (await this.#command("session.fork", options)).session;
   }
 
   async archive(): Promise<void> {

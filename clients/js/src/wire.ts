@@ -511,6 +511,7 @@ export interface SessionFork {
   readonly session_id: string;
   readonly through_message_id?: string;
   readonly new_session_id?: string;
+  readonly client_request_id?: string;
 }
 
 export interface SessionGet {

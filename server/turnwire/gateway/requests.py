@@ -94,6 +94,7 @@ class Sessions(Protocol):
         *,
         through_message_id: str | None = None,
         new_session_id: str | None = None,
+        client_request_id: str | None = None,
         principal: str,
         most: int | None = None,
     ) -> Session:
@@ -180,14 +181,7 @@ class Performer:
                 )
                 return frames.SessionResult(updated)
             case frames.SessionFork():
-                forked = await sessions.fork(
-                    request.session_id,
-                    through_message_id=optional(request.through_message_id),
-                    new_session_id=optional(request.new_session_id),
-                    principal=principal.id,
-                    most=None if principal.shared else self._most,
-                )
-                return frames.SessionResult(forked)
+                return frames.SessionResult(await self._fork(request, principal))
             case frames.SessionList():
                 return await sessions.list(
                     before=optional(request.before),
@@ -204,6 +198,16 @@ class Performer:
             title=optional(request.title),
             config=optional(request.config),
             metadata=optional(request.metadata),
+            client_request_id=optional(request.client_request_id),
+            principal=principal.id,
+            most=None if principal.shared else self._most,
+        )
+
+    async def _fork(self, request: frames.SessionFork, principal: Principal) -> Session:
+        return await self._sessions.fork(
+            request.session_id,
+            through_message_id=optional(request.through_message_id),
+            new_session_id=optional(request.new_session_id),
             client_request_id=optional(request.client_request_id),
             principal=principal.id,
             most=None if principal.shared else self._most,

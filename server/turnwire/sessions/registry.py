@@ -4,7 +4,6 @@ A Session is opened by the first verb that changes or watches it, and evicted wh
 Reads of history go to the store directly and open nothing (M1).
 """
 
-import hashlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,34 +11,30 @@ from functools import partial
 from typing import Any
 
 import trio
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
+from turnwire.sessions import creation
 from turnwire.sessions.channel import Watcher
+from turnwire.sessions.configs import changed
 from turnwire.sessions.counts import SessionCounts
+from turnwire.sessions.creation import Creator
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults, too_many_sessions, unknown_session
-from turnwire.sessions.forks import fork
+from turnwire.sessions.faults import store_faults, unknown_session
 from turnwire.sessions.handles import SessionHandle
 from turnwire.sessions.instructions import instruct
-from turnwire.sessions.prompts import Prompt, PromptOptions, check_input, digest_of
+from turnwire.sessions.prompts import Prompt, PromptOptions, check_input
 from turnwire.sessions.session import Session
 from turnwire.sessions.snapshots import page_frame, session_frame
 from turnwire.sessions.subscribers import Holding
 from turnwire.store.base import (
     DEFAULT_PAGE,
     MAX_PAGE,
-    ConstraintViolated,
-    CreateSession,
     DeleteSession,
-    RequestRecord,
-    SaveRequest,
     Scope,
     SessionRecord,
     StoreUnavailable,
-    TooManySessions,
 )
 from turnwire_protocol import frames, messages
-from turnwire_protocol.codec import encode_json
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.messages import UserMessage
 from turnwire_protocol.mutations import TurnError
@@ -222,75 +217,15 @@ class Registry:
         Raises RequestError `conflict` when the id is taken, the request id was used with another body, or the principal
         owns `most` Sessions; `invalid_argument` when the metadata is too long.
         """
-        if session_id is None:
-            session_id = self._new_session_id(principal, client_request_id)
-        stored_metadata = None if metadata is None else encode_json(metadata)
-        most_bytes = self._env.limits.metadata_bytes
-        if stored_metadata is not None and len(stored_metadata.text) > most_bytes:
-            sentence = f"metadata: it takes more than {most_bytes} bytes of JSON"
-            raise RequestError("invalid_argument", sentence, field="metadata")
-        now = self._env.now()
-        record = SessionRecord(
-            session_id=session_id,
-            owner=principal,
+        record = await creation.create(
+            self._env,
+            session_id,
             title=title,
-            config=_changed(messages.Config(), config),
-            metadata=stored_metadata,
-            created_at=now,
-            updated_at=now,
+            config=config,
+            metadata=metadata,
+            creator=Creator(principal=principal, most=most, client_request_id=client_request_id),
         )
-        digest = digest_of((title, config, metadata))
-        known = await self._known_creation(session_id, principal, client_request_id, digest)
-        if known is not None:
-            return known
-        operations: list[CreateSession | SaveRequest] = [CreateSession(record, most)]
-        frame = session_frame(record, executing=False)
-        if client_request_id is not None:
-            operations.append(
-                SaveRequest(
-                    RequestRecord(
-                        session_id=session_id,
-                        client_request_id=client_request_id,
-                        digest=digest,
-                        answer=encode_json(frame),
-                        created_at=now,
-                    )
-                )
-            )
-        try:
-            with store_faults(session_id), trio.CancelScope(shield=True):
-                await self._env.store.commit(operations)
-        except ConstraintViolated:
-            known = await self._known_creation(session_id, principal, client_request_id, digest)
-            if known is not None:
-                return known  # sent twice at once, and the other was first
-            raise _taken(session_id) from None
-        except TooManySessions:
-            raise too_many_sessions(most) from None
-        return frame
-
-    def _new_session_id(self, principal: str, client_request_id: str | None) -> str:
-        if client_request_id is None:
-            return self._env.new_id("ses")
-        # Derived, so that a resend, which cannot know the id that it was given, finds the same Session.
-        return "ses_" + hashlib.sha256(f"{principal}\0{client_request_id}".encode()).hexdigest()[:24]
-
-    async def _known_creation(
-        self, session_id: str, principal: str, client_request_id: str | None, digest: str
-    ) -> messages.Session | None:
-        if client_request_id is None:
-            return None
-        with store_faults(session_id):
-            known = await self._env.store.request(session_id, client_request_id)
-        if known is None:
-            return None
-        if not await self.owned_by(session_id, principal):
-            raise _taken(session_id)  # what somebody else asked for tells nobody anything
-        if known.digest != digest:
-            raise RequestError(
-                "conflict", "client_request_id: it was used for another request", field="client_request_id"
-            )
-        return await self.get(session_id)
+        return self._frame(record)
 
     async def owned_by(self, session_id: str, principal: str) -> bool:
         """Whether the Session exists and belongs to `principal`.
@@ -347,7 +282,7 @@ class Registry:
     ) -> messages.Session:
         """Changes title or config; stored with the Actions that record it, before everyone hears of it (M9, A3)."""
         session = await self._open(session_id)
-        return await session.do(lambda: session.update(title=title, config=_changed(session.record.config, config)))
+        return await session.do(lambda: session.update(title=title, config=changed(session.record.config, config)))
 
     async def fork(
         self,
@@ -355,24 +290,25 @@ class Registry:
         *,
         through_message_id: str | None = None,
         new_session_id: str | None = None,
+        client_request_id: str | None = None,
         principal: str = "local",
         most: int | None = None,
     ) -> messages.Session:
         """A new Session, owned by `principal`, with copies of this one's Messages, the first through
         `through_message_id`, or all (M5).
 
-        Nothing that is still being written is copied, nor what stands behind it. Title and config are the other's.
+        Nothing that is still being written is copied, nor what stands behind it. Title and config are the other's. The
+        same `client_request_id` with the same body gives the same fork again, as it is now (S9).
 
         Raises RequestError `not_found` for an unknown Message, `conflict` when it, or one before it, is still being
-        written, the new id is taken, or the principal owns `most` Sessions.
+        written, the new id is taken, the request id was used with another body, or the principal owns `most` Sessions.
         """
-        record = await fork(
+        record = await creation.fork(
             self._env,
             session_id,
             through_message_id=through_message_id,
             new_session_id=new_session_id,
-            owner=principal,
-            most=most,
+            creator=Creator(principal=principal, most=most, client_request_id=client_request_id),
         )
         return self._frame(record)
 
@@ -532,19 +468,6 @@ class Registry:
             yield SessionHandle(self, session_id, holding, self._env)
         finally:
             holding.pins -= 1
-
-
-def _taken(session_id: str) -> RequestError:
-    return RequestError("conflict", f"session_id: {session_id} exists", field="session_id")
-
-
-def _changed(config: messages.Config, change: frames.ConfigChange | None) -> messages.Config:
-    if change is None:
-        return config
-    return messages.Config(
-        model=config.model if isinstance(change.model, UnsetType) else change.model,
-        approval_mode=config.approval_mode if isinstance(change.approval_mode, UnsetType) else change.approval_mode,
-    )
 
 
 def _check_positive(name: str, value: int) -> None:

@@ -25,6 +25,8 @@ export class RequestRefused extends Error {
 
 export class FakeServer {
   readonly sessions = new Map<string, FakeSession>();
+  /** By the `client_request_id` that made them. */
+  readonly forks = new Map<string, FakeSession>();
   readonly connections = new Set<FakeConnection>();
   /** Every request as it came, of all connections. */
   readonly requests: ({ op: string } & Record<string, unknown>)[] = [];
@@ -144,9 +146,13 @@ export class FakeConnection {
     if (op === "interaction.respond") return this.#respond(session, request, result);
     if (op === "session.update") return result({ session: session.update(request as object) });
     if (op === "session.fork") {
-      if (this.#server.sessions.has(request["new_session_id"] ?? "")) throw new RequestRefused("conflict");
-      const fork = this.#server.create(request["new_session_id"]);
+      const { client_request_id, new_session_id = `f-${client_request_id}` } = request;
+      const known = this.#server.forks.get(client_request_id ?? "");
+      if (known) return result({ session: known.session });
+      if (this.#server.sessions.has(new_session_id)) throw new RequestRefused("conflict");
+      const fork = this.#server.create(new_session_id);
       fork.messages = session.messages.map((message) => ({ ...message, session_id: fork.session_id }));
+      if (client_request_id !== undefined) this.#server.forks.set(client_request_id, fork);
       return result({ session: fork.session });
     }
     if (op === "session.archive" || op === "session.delete") {
