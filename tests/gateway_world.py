@@ -22,6 +22,7 @@ from turnwire.gateway import Authenticator, Authorizer, Document, Gateway, Gatew
 from turnwire.gateway.tokens import TokenAuthenticator, create_token, key_of
 from turnwire.sessions.channel import Channel, SnapshotFrames, Watcher
 from turnwire.sessions.faults import too_many_sessions, unknown_session
+from turnwire.sessions.prompts import check_input
 from turnwire.store.base import Scope
 from turnwire_protocol import frames
 from turnwire_protocol.codec import Format, encode
@@ -192,6 +193,7 @@ class MemorySessions:
         expected_turn_id: str | None = None,
     ) -> frames.Receipt:
         await self._enter()
+        check_input(parts)
         session = self._find(session_id)
         sequence = len(session.items) + 1
         message = UserMessage(

@@ -7,6 +7,7 @@ checked for what JSON on every peer can hold (`invalid_argument`: depth, integer
 Duplicate keys in a map: the last one wins.
 """
 
+import gc
 import re
 from collections.abc import Callable
 from itertools import chain
@@ -26,6 +27,13 @@ FORMATS: Final[tuple[Format, ...]] = ("json", "msgpack")
 
 MAX_DEPTH: Final = 32
 """How deep maps and lists of a request may nest, the request itself being 1."""
+
+MAX_VALUES: Final = 100_000
+"""How many values a request may consist of, maps and lists and what is in them, keys aside."""
+
+UNDISTURBED_BYTES: Final = 64 * 1024
+"""A frame above this size is read with the garbage collector at rest: it would look at all objects of the process again
+and again while some hundred thousand lists are made, and could free none of them."""
 
 MAX_QUOTED: Final = 300
 """How many characters of a path or a sentence an error carries."""
@@ -86,7 +94,7 @@ def _msgpack_map_header(size: int) -> bytes:
 def decode_map(data: bytes | str, format: Format) -> dict[str, Any]:
     """One WebSocket message as a plain map. Raises RequestError `invalid_frame` when it is none."""
     try:
-        value = _decode_json(data) if format == "json" else _decode_msgpack(_as_bytes(data))
+        value = _decode(data, format) if len(data) <= UNDISTURBED_BYTES else _decode_undisturbed(data, format)
     except RecursionError:
         raise RequestError("invalid_frame", f"the frame nests deeper than {MAX_DEPTH} levels") from None
     except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
@@ -95,6 +103,20 @@ def decode_map(data: bytes | str, format: Format) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RequestError("invalid_frame", f"a frame is one map, this is {_name_of(value)}")
     return value
+
+
+def _decode(data: bytes | str, format: Format) -> Any:
+    return _decode_json(data) if format == "json" else _decode_msgpack(_as_bytes(data))
+
+
+def _decode_undisturbed(data: bytes | str, format: Format) -> Any:
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _decode(data, format)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def decode_request(data: bytes | str, format: Format) -> frames.Request:
@@ -106,9 +128,9 @@ def decode_request(data: bytes | str, format: Format) -> frames.Request:
     return request_of(decode_map(data, format))
 
 
-def request_of(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> frames.Request:
+def request_of(value: dict[str, Any], *, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES) -> frames.Request:
     """The request that a plain map stands for. Raises RequestError."""
-    check_json(value, max_depth=max_depth)
+    check_json(value, max_depth=max_depth, max_values=max_values)
     op = value.get("op")
     if not isinstance(op, str):
         raise RequestError("invalid_argument", "op: expected a string", field="op")
@@ -136,16 +158,21 @@ def request_id_of(value: dict[str, Any]) -> int | None:
     return None
 
 
-def check_json(value: Any, *, path: str = "", max_depth: int = MAX_DEPTH) -> None:
+def check_json(value: Any, *, path: str = "", max_depth: int = MAX_DEPTH, max_values: int | None = None) -> None:
     """Refuses what some peer could not hold: depth, unsafe integers, lone surrogates, keys and types JSON has not.
 
-    Raises RequestError `invalid_argument` with the path of a fault. Iterative: depth cannot exhaust the stack.
+    Raises RequestError `invalid_argument` with the path of a fault, `too_large` for too many values. Iterative: depth
+    cannot exhaust the stack.
 
     A request of 1 MiB holds up to a million values, and one thread reads the requests of all clients. So the values of
     one depth are checked together, by what runs over many of them in C, and a path is found only for a fault.
     """
     levels: list[list[Any]] = [[value]]
+    count = 0
     while levels[-1]:
+        count += len(levels[-1])
+        if max_values is not None and count > max_values:
+            raise RequestError("too_large", f"more than {max_values} values")
         level, may_nest = levels[-1], len(levels) <= max_depth
         if not _is_sound(level, may_nest):
             index = _first_unsound(level, may_nest)

@@ -175,6 +175,7 @@ class Limits(Struct, kw_only=True, frozen=True):
     max_page: Ordinal
     max_subscriptions: Ordinal
     max_depth: Ordinal | UnsetType = UNSET
+    max_values: Ordinal | UnsetType = UNSET
     max_fragments: Ordinal | UnsetType = UNSET
     max_requests: Ordinal | UnsetType = UNSET
     requests_per_s: float | UnsetType = UNSET

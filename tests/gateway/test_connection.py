@@ -65,6 +65,7 @@ async def test_W3_welcome_tells_what_the_server_holds_clients_to(autojump_clock:
             "max_page": 200,
             "max_subscriptions": 100,
             "max_depth": 32,
+            "max_values": 100_000,
             "max_fragments": 1024,
             "max_requests": 64,
             "requests_per_s": 100.0,
@@ -195,13 +196,26 @@ async def test_M2_limits_have_a_default_and_a_most(autojump_clock: MockClock) ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "field"), [({}, "text"), ({"text": "a", "parts": [{"type": "text", "text": "b"}]}, "parts")]
+    ("fields", "field"),
+    [
+        ({}, "text"),
+        ({"text": "a", "parts": [{"type": "text", "text": "b"}]}, "parts"),
+        ({"text": ""}, "text"),
+        ({"text": " \n"}, "text"),
+        ({"text": 7}, "text"),
+        ({"parts": []}, "parts"),
+        ({"parts": [{"type": "text", "text": " "}]}, "parts"),
+        ({"parts": [{"type": "text"}]}, "parts[0].text"),
+    ],
 )
-async def test_T1_a_prompt_has_either_text_or_parts(fields: Map, field: str, autojump_clock: MockClock) -> None:
+async def test_T1_a_prompt_has_either_text_or_parts_and_says_something(
+    fields: Map, field: str, autojump_clock: MockClock
+) -> None:
     async with gateway_world() as world, world.client() as client:
         world.sessions.add("s")
         answer = await client.request("prompt", session_id="s", client_request_id="r", **fields)
         assert (answer["code"], answer["field"]) == ("invalid_argument", field)
+        assert answer["message"].startswith(f"{field}: ")
 
 
 async def test_W9_a_fault_of_the_server_is_logged_and_the_connection_lives(

@@ -10,6 +10,7 @@ from websockets.frames import Frame, Opcode
 
 from gateway_world import Client, World, gateway_world, no_traceback, token_authenticator, token_for
 from turnwire.gateway import GatewaySettings
+from turnwire_protocol.codec import FORMATS, Format
 
 SLOW = GatewaySettings(requests_per_s=2.0, request_burst=5, max_refusals=20)
 
@@ -236,6 +237,18 @@ async def test_W9_empty_frames_without_end_are_refused(
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await send_fragments(client, 100_000)
             assert await client.wait_closed() == 1009
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_W9_a_request_of_too_many_values_is_answered_and_the_connection_lives(
+    format: Format, autojump_clock: MockClock
+) -> None:
+    async with gateway_world(GatewaySettings(max_values=10)) as world, world.client(format) as client:
+        refusal = await client.request("session.create", metadata={"a": [[], [], [], [], []]})  # with op, id: 10
+        assert refusal["op"] == "result"
+        refusal = await client.request("session.create", metadata={"a": [[], [], [], [], [], []]})
+        assert (refusal["code"], refusal["retryable"]) == ("too_large", False)
+        assert await client.result("ping") == {}
 
 
 async def test_W9_depth_is_a_setting(autojump_clock: MockClock) -> None:

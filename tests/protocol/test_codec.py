@@ -1,5 +1,6 @@
 """The codec against every request there is, hostile input, and round trips in both formats (W2, W9)."""
 
+import gc
 import json
 import sys
 import tracemalloc
@@ -137,7 +138,7 @@ def test_W9_depth_is_counted_from_the_request(wrap: Any) -> None:
 
 
 def test_W9_a_long_key_above_many_values_costs_no_more_than_the_request() -> None:
-    request = {"op": "session.create", "id": 1, "metadata": {"k" * 200_000: [0] * 100_000}}
+    request = {"op": "session.create", "id": 1, "metadata": {"k" * 200_000: [0] * 99_000}}
     tracemalloc.start()
     request_of(request)
     peak = tracemalloc.get_traced_memory()[1]
@@ -346,3 +347,60 @@ def test_W2_absent_fields_are_left_out_and_never_null(name: str) -> None:
     unset = {field for field in frame.__struct_fields__ if getattr(frame, field) is UNSET}
     assert not unset & set(value)
     assert None not in value.values()
+
+
+MANY: dict[str, Any] = {
+    "lists": [[]] * 100_000,
+    "maps": [{}] * 100_000,
+    "numbers": [1] * 100_000,
+    "pairs": [[1]] * 50_000,
+    "keys": {f"k{number}": None for number in range(100_000)},
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", MANY)
+def test_W9_a_request_has_a_limited_number_of_values(kind: str, format: Format) -> None:
+    data = encode({"op": "session.create", "id": 1, "metadata": {"x": MANY[kind]}}, format)
+    with pytest.raises(RequestError, match=r"^more than 100000 values$") as refusal:
+        decode_request(data, format)
+    assert refusal.value.code == "too_large"
+
+
+def test_W9_text_that_looks_like_many_values_is_one() -> None:
+    text = "[]," * 300_000
+    request = decode_request(
+        encode({"op": "prompt", "id": 1, "session_id": "s", "client_request_id": "r", "text": text}, "json"), "json"
+    )
+    assert isinstance(request, frames.Prompt)
+    assert request.text == text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_W9_the_garbage_collector_rests_while_a_large_frame_is_read(format: Format) -> None:
+    """A million lists made it look at all objects of the process, a hundred times."""
+    data = encode({"x": [[]] * 200_000}, format)
+    runs: list[str] = []
+
+    def watch(phase: str, _info: dict[str, int]) -> None:
+        runs.append(phase)
+
+    gc.callbacks.append(watch)
+    try:
+        value = decode_map(data, format)
+        seen = runs.count("start")
+    finally:
+        gc.callbacks.remove(watch)
+    assert len(value["x"]) == 200_000
+    assert seen <= 1, "one at most, when it may run again"
+    assert gc.isenabled()
+    for broken in (data[:-1], data + b"!"):
+        with pytest.raises(RequestError):
+            decode_map(broken, format)
+        assert gc.isenabled()
+    gc.disable()
+    try:
+        decode_map(data, format)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

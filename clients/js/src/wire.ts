@@ -250,6 +250,7 @@ export interface Limits {
   readonly max_page: number;
   readonly max_subscriptions: number;
   readonly max_depth?: number;
+  readonly max_values?: number;
   readonly max_fragments?: number;
   readonly max_requests?: number;
   readonly requests_per_s?: number;

@@ -206,13 +206,15 @@ class Connection:
         if not self._kind_is_right(data):
             return
         request_id: int | None = None
+        settings = self._around.settings
         wait = self._inbox.meter(trio.current_time()) or self._identity.wait_for_request()
         try:
             value = decode_map(data, self._format)
             request_id = request_id_of(value)
             if wait:
                 raise RequestError("rate_limited", f"too many requests; wait for {wait:.3f} s")
-            self._inbox.put(request_of(value, max_depth=self._around.settings.max_depth), len(data))
+            request = request_of(value, max_depth=settings.max_depth, max_values=settings.max_values)
+            self._inbox.put(request, len(data))
         except RequestError as error:
             self._refuse(error, request_id)
             return

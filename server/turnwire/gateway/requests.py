@@ -214,13 +214,20 @@ class Performer:
         )
 
     async def _prompt(self, request: frames.Prompt) -> frames.Receipt:
-        return await self._sessions.prompt(
-            request.session_id,
-            parts=_parts_of(request),
-            client_request_id=request.client_request_id,
-            if_idle=given(request.if_idle, False),
-            expected_turn_id=optional(request.expected_turn_id),
-        )
+        parts = _parts_of(request)
+        try:
+            return await self._sessions.prompt(
+                request.session_id,
+                parts=parts,
+                client_request_id=request.client_request_id,
+                if_idle=given(request.if_idle, False),
+                expected_turn_id=optional(request.expected_turn_id),
+            )
+        except RequestError as error:
+            if error.field != "parts" or isinstance(request.text, UnsetType):
+                raise
+            # The client sent no such field: `text` is short for one Part.
+            raise RequestError(error.code, error.message.replace("parts", "text", 1), field="text") from None
 
 
 def _parts_of(request: frames.Prompt) -> tuple[PartInput, ...]:

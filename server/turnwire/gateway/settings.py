@@ -8,7 +8,7 @@ from msgspec import Struct
 from turnwire.gateway.inbox import InboxLimits
 from turnwire.gateway.pace import PaceLimits
 from turnwire.gateway.rates import Rate
-from turnwire_protocol.codec import MAX_DEPTH
+from turnwire_protocol.codec import MAX_DEPTH, MAX_VALUES
 from turnwire_protocol.frames import Limits
 
 KIB: Final = 1024
@@ -40,6 +40,8 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     """The largest message from a client; beyond it the connection is closed with 1009."""
     max_depth: int = MAX_DEPTH
     """How deep maps and lists of a request may nest, the request itself being 1."""
+    max_values: int = MAX_VALUES
+    """Of how many values a request may consist."""
     max_fragments: int = 1024
     """Frames of one message; a client that cuts one into more is closed with 1009."""
     message_timeout_s: float = 30.0
@@ -112,6 +114,7 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
             max_page=self.max_page,
             max_subscriptions=self.max_subscriptions,
             max_depth=self.max_depth,
+            max_values=self.max_values,
             max_fragments=self.max_fragments,
             max_requests=self.max_queued_requests,
             requests_per_s=self.requests_per_s,
