@@ -87,6 +87,9 @@ def test_S1_nothing_in_any_shape_is_no_event(nothing: dict[str, Any] | str) -> N
         ("eos", "stop"),
         ("length", "length"),
         ("max_tokens", "length"),
+        ("model_length", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("sensitive", "content_filter"),
         ("content_filter", "content_filter"),
     ],
 )

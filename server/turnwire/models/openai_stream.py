@@ -15,8 +15,16 @@ from turnwire.models.payloads import PayloadDecoder
 from turnwire.models.service_errors import from_error_object, malformed
 
 
+class _Piece(Struct):
+    """Of a content that is a list; a piece that thinks holds pieces again."""
+
+    type: str | None = None
+    text: str | None = None
+    thinking: "str | list[_Piece] | None" = None
+
+
 class _Delta(Struct):
-    content: str | None = None
+    content: str | list[_Piece] | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -24,30 +32,42 @@ class _Delta(Struct):
     function_call: Any = None
 
 
+class _TokenCounts(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
 class _Choice(Struct):
     index: int | None = None
     delta: _Delta | None = None
     finish_reason: str | None = None
-
-
-class _TokenCounts(Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    usage: _TokenCounts | None = None
 
 
 class _Chunk(Struct):
     choices: list[_Choice] | None = None
     usage: _TokenCounts | None = None
     error: Any = None
+    object: Any = None
+    """`error` where the whole chunk is an error object."""
+    type: Any = None
+    code: Any = None
+    message: Any = None
 
 
 _CHUNK: Final = PayloadDecoder(_Chunk)
 _REASONS: Final[dict[str, StopReason]] = {
     "length": "length",
     "max_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
+    "sensitive": "content_filter",
 }
 """Why a model stopped; every other reason that is no failure is `stop`, which with calls of tools is `tool_calls`."""
+
+_FAILURES: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
+"""Reasons to stop that say that the service has failed."""
 
 
 class ChunkReader:
@@ -79,12 +99,13 @@ class ChunkReader:
         chunk = _CHUNK.decode(payload)
         if chunk.error:
             raise from_error_object(chunk.error)
-        if chunk.usage is not None:
-            self._usage = Usage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+        if chunk.object == "error":
+            raise from_error_object({"type": chunk.type, "code": chunk.code, "message": chunk.message})
         for choice in chunk.choices or ():
             if not choice.index:
                 self._choice(choice)
                 break
+        self._count(chunk.usage)
         return self._blocks.take()
 
     def end(self) -> list[ModelEvent]:
@@ -98,12 +119,13 @@ class ChunkReader:
         delta = choice.delta or _Delta()
         if delta.function_call:
             raise malformed("it calls tools in the old way, by function_call")
-        if choice.finish_reason == "error":
-            raise from_error_object("the model stopped with an error")
+        if choice.finish_reason in _FAILURES:
+            raise from_error_object({"code": choice.finish_reason, "message": f"it stopped by {choice.finish_reason}"})
         # A service that sends both names sends the same text under both.
         self._say("reasoning", delta.reasoning_content or delta.reasoning)
-        self._say("text", delta.content)
+        self._say_content(delta.content)
         self._say("text", delta.refusal)
+        self._count(choice.usage)
         for fragment in delta.tool_calls or ():
             self._calls.add(fragment)
         if choice.finish_reason:
@@ -114,6 +136,20 @@ class ChunkReader:
         if reason in ("tool_calls", "function_call") and not self._blocks.tools:
             raise malformed("the model stopped to call a tool, and called none")
         self._reason = reason
+
+    def _count(self, counts: _TokenCounts | None) -> None:
+        if counts is not None:
+            self._usage = Usage(counts.prompt_tokens or 0, counts.completion_tokens or 0)
+
+    def _say_content(self, content: str | list[_Piece] | None) -> None:
+        if not isinstance(content, list):
+            self._say("text", content)
+            return
+        for piece in content:
+            if piece.type == "text":
+                self._say("text", piece.text)
+            elif piece.type == "thinking":
+                self._say("reasoning", _thought(piece.thinking))
 
     def _say(self, kind: Literal["text", "reasoning"], text: str | None) -> None:
         if not text:
@@ -127,3 +163,7 @@ class ChunkReader:
         if self._run is not None:
             self._blocks.close(self._run[1])
             self._run = None
+
+
+def _thought(thinking: str | list[_Piece] | None) -> str:
+    return "".join(piece.text or "" for piece in thinking) if isinstance(thinking, list) else thinking or ""

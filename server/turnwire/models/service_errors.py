@@ -35,6 +35,7 @@ _BY_NAME: Final[dict[str, ErrorCode]] = {
     "overloaded": "overloaded",
     "overloaded_error": "overloaded",
     "engine_overloaded": "overloaded",
+    "insufficient_system_resource": "overloaded",
     "service_unavailable": "overloaded",
     "invalid_api_key": "auth",
     "authentication_error": "auth",
