@@ -166,7 +166,12 @@ class MemorySessions:
         return self._find(session_id).frame()
 
     async def update(
-        self, session_id: str, *, title: str | None = None, config: frames.ConfigChange | None = None
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        config: frames.ConfigChange | None = None,
+        archived: bool | None = None,
     ) -> Session:
         await self._enter()
         session = self._find(session_id)

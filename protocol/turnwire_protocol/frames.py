@@ -65,6 +65,7 @@ class SessionUpdate(_Request, tag="session.update", kw_only=True, frozen=True):
     session_id: Id
     title: Title | UnsetType = UNSET
     config: ConfigChange | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
 
 
 class Subscribe(_Request, tag="subscribe", kw_only=True, frozen=True):

@@ -81,6 +81,20 @@ async def test_X3_a_grant_allows_its_level_and_what_is_below(
             assert answer["op"] == "result", answer
 
 
+async def test_X3_archiving_by_an_update_needs_the_level_of_archiving(autojump_clock: MockClock) -> None:
+    grants = {"mine": "owner", "shared": "editor"}
+    async with gateway_world(authenticator=authenticator()) as world, visitor(world, grants=grants) as client:
+        for session_id in grants:
+            world.sessions.add(session_id, title="Old", owner="bob")
+        for archived in (True, False):
+            assert await client.result("session.update", session_id="mine", archived=archived)
+            refusal = await client.request("session.update", session_id="shared", title="New", archived=archived)
+            assert refusal["code"] == "forbidden"
+            assert "session.archive" in refusal["message"]
+            assert world.sessions.sessions["shared"].title == "Old"
+        assert await client.result("session.update", session_id="shared", title="New")
+
+
 @pytest.mark.parametrize("op", ON_A_SESSION)
 async def test_X3_who_creates_a_session_owns_it_and_admins_may_everything(op: str, autojump_clock: MockClock) -> None:
     async with (

@@ -97,6 +97,19 @@ async def test_update_replaces_what_clients_may_change_and_nothing_else(store: S
     assert (kept.created_at, kept.origin, kept.message_count) == (NOW, Origin(session_id="o"), 1)
 
 
+async def test_a_session_comes_back_from_the_archive_in_the_commit_of_a_message(store: Store) -> None:
+    async def listed() -> list[int]:
+        return [len((await store.sessions(before=None, limit=9, archived=it)).items) for it in (False, True)]
+
+    await store.commit([create(), UpdateSession(session(archived_at=NOW))])
+    assert await listed() == [0, 1]
+    await refused(store, [UpdateSession(session(archived_at=None)), SaveMessage(user(2))])
+    assert await listed() == [0, 1]
+    await store.commit([UpdateSession(session(archived_at=None)), SaveMessage(user(1))])
+    assert await listed() == [1, 0]
+    assert (await store.session("s")).message_count == 1
+
+
 @pytest.mark.parametrize(
     "operation",
     [

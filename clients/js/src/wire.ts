@@ -554,6 +554,7 @@ export interface SessionUpdate {
   readonly session_id: string;
   readonly title?: string;
   readonly config?: ConfigChange;
+  readonly archived?: boolean;
 }
 
 /** The state of a Session at one point (`epoch`, `seq`) of its order; `part` of `parts` frames (W4, W10). */

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from turnwire.gateway.principals import EVERY_SESSION, Action, Authorizer, Level, Principal, settled
 from turnwire.sessions.faults import unknown_session
@@ -83,16 +83,20 @@ class Guard:
         op = str(request.__struct_config__.tag)
         if op in CONNECTION_OPS:
             return
-        action = cast(Action, op)
         given = getattr(request, "session_id", None)
         session_id = None if isinstance(given, UnsetType) else given
+        await self._check(principal, cast(Action, op), session_id)
+        if isinstance(request, frames.SessionUpdate) and request.archived is not UNSET:
+            await self._check(principal, "session.archive", session_id)
+
+    async def _check(self, principal: Principal, action: Action, session_id: str | None) -> None:
         if await self.may(principal, action, session_id):
             return
         if action in ("session.create", "session.list"):
-            raise RequestError("forbidden", f"this principal may not use {op}")
+            raise RequestError("forbidden", f"this principal may not use {action}")
         if action == "session.get" or not await self.may(principal, "session.get", session_id):
             raise unknown_session(session_id)
-        raise RequestError("forbidden", f"this principal may see the session, but not use {op} on it")
+        raise RequestError("forbidden", f"this principal may see the session, but not use {action} on it")
 
     async def may(self, principal: Principal, action: Action, session_id: str | None) -> bool:
         return await settled(self._authorizer.may(principal, action, session_id))

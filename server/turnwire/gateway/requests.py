@@ -51,7 +51,12 @@ class Sessions(Protocol):
     async def get(self, session_id: str) -> Session: ...
 
     async def update(
-        self, session_id: str, *, title: str | None = None, config: frames.ConfigChange | None = None
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        config: frames.ConfigChange | None = None,
+        archived: bool | None = None,
     ) -> Session: ...
 
     async def messages(
@@ -177,7 +182,10 @@ class Performer:
                 return frames.SessionResult(await sessions.get(request.session_id))
             case frames.SessionUpdate():
                 updated = await sessions.update(
-                    request.session_id, title=optional(request.title), config=optional(request.config)
+                    request.session_id,
+                    title=optional(request.title),
+                    config=optional(request.config),
+                    archived=optional(request.archived),
                 )
                 return frames.SessionResult(updated)
             case frames.SessionFork():

@@ -114,7 +114,8 @@ class TurnLoop:
             message_id=message.message_id,
             sequence=message.sequence,
         )
-        stored: list[Operation] = [SaveMessage(message), accepted_answer(prompt, receipt, session.session_id, now)]
+        accepted = accepted_answer(prompt, receipt, session.session_id, now)
+        stored: list[Operation] = [*session.brought_back(), SaveMessage(message), accepted]
         if steered is not None:
             await session.commit(stored)
             steered.unread += 1

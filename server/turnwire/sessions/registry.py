@@ -278,11 +278,21 @@ class Registry:
         return live.frame() if live is not None else session_frame(record, executing=False)
 
     async def update(
-        self, session_id: str, *, title: str | None = None, config: frames.ConfigChange | None = None
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        config: frames.ConfigChange | None = None,
+        archived: bool | None = None,
     ) -> messages.Session:
-        """Changes title or config; stored with the Actions that record it, before everyone hears of it (M9, A3)."""
+        """Changes title or config; stored with the Actions that record it, before everyone hears of it (M9, A3).
+
+        `archived` takes the Session out of the ordinary listing, or brings it back, as the next prompt does, too.
+        """
         session = await self._open(session_id)
-        return await session.do(lambda: session.update(title=title, config=changed(session.record.config, config)))
+        return await session.do(
+            lambda: session.update(title=title, config=changed(session.record.config, config), archived=archived)
+        )
 
     async def fork(
         self,
@@ -313,9 +323,8 @@ class Registry:
         return self._frame(record)
 
     async def archive(self, session_id: str) -> None:
-        """Takes the Session out of the ordinary listing; it can still be read and talked to. Idempotent."""
-        session = await self._open(session_id)
-        await session.do(session.archive)
+        """Takes the Session out of the ordinary listing, until it is brought back; see `update`. Idempotent."""
+        await self.update(session_id, archived=True)
 
     async def delete(self, session_id: str) -> None:
         """Stops the Session's Turn, removes all that is stored of it, and ends every subscription (`deleted`)."""

@@ -37,6 +37,7 @@ from turnwire_protocol.codes import RequestError
 from turnwire_protocol.messages import AgentMessage, Config, Message, UserMessage
 from turnwire_protocol.messages import Session as SessionFrame
 from turnwire_protocol.mutations import MessageMutation, Mutation, SessionConfig, SessionTitle
+from turnwire_protocol.parts import ActionPart
 
 T = TypeVar("T")
 
@@ -155,6 +156,8 @@ class Session:
         for operation in operations:
             if isinstance(operation, SaveMessage):
                 self._count(operation.message)
+            elif isinstance(operation, UpdateSession):
+                self._take_over(operation.record)
         self._pages.clear()
 
     def _count(self, message: Message) -> None:
@@ -164,6 +167,16 @@ class Session:
             message_count=max(self.record.message_count, message.sequence),
             preview=self._preview.text,
             updated_at=max(self.record.updated_at, message.updated_at),
+        )
+
+    def _take_over(self, changed: SessionRecord) -> None:
+        self._snapshots.clear()
+        self.record = structs.replace(
+            self.record,
+            title=changed.title,
+            config=changed.config,
+            archived_at=changed.archived_at,
+            updated_at=max(self.record.updated_at, changed.updated_at),
         )
 
     def publish(self, mutation: Mutation, *, internal: bool = False) -> None:
@@ -223,9 +236,14 @@ class Session:
 
     # ---------------------------------------------------------------------------------------- title, config, archive
 
-    async def update(self, *, title: str | None = None, config: Config) -> SessionFrame:
-        """Changes title or config; stored with the Actions that record it, then published (M9, A3)."""
+    async def update(
+        self, *, title: str | None = None, config: Config | None = None, archived: bool | None = None
+    ) -> SessionFrame:
+        """Changes title, config, or whether it is archived; stored with the Actions that record it, then published
+        (M9, A3).
+        """
         before = self.record
+        config = config or before.config
         actions = []
         if title is not None and title != before.title:
             actions.append(action(self.env, "title-change", f"Renamed to {title}", data={"title": title}))
@@ -235,34 +253,36 @@ class Session:
             mode = config.approval_mode
             data = {"approval_mode": mode}
             actions.append(action(self.env, "approval-mode-change", f"Approval mode: {mode}", data=data))
-        if actions:
-            changes = {"title": before.title if title is None else title, "config": config}
-            touched = self._touched()
-            await record(self, actions, UpdateSession(structs.replace(before, **changes, updated_at=touched)))
-            self.record = structs.replace(self.record, **changes, updated_at=max(touched, self.record.updated_at))
-            self._announce_session(before)
+        changes = structs.replace(before, title=before.title if title is None else title, config=config)
+        if archived is not None and archived != (before.archived_at is not None):
+            changes = structs.replace(changes, archived_at=self.env.now() if archived else None)
+        if changes != before:
+            await self._change(changes, actions)
         return self.frame()
+
+    def brought_back(self) -> list[Operation]:
+        """What takes an archived Session out of the archive, for a commit that gives reason to."""
+        if self.record.archived_at is None:
+            return []
+        return [UpdateSession(structs.replace(self.record, archived_at=None, updated_at=self._touched()))]
 
     async def set_title(self, title: str) -> None:
         """A title that nobody chose: stored and published, but no Action of anyone (L3)."""
-        before = self.record
-        named = structs.replace(before, title=title, updated_at=self._touched())
-        await self.commit([UpdateSession(named)])
-        self.record = named
-        self._announce_session(before)
+        await self._change(structs.replace(self.record, title=title), [])
 
-    async def archive(self) -> None:
-        if self.record.archived_at is None:
-            archived = structs.replace(self.record, archived_at=self.env.now(), updated_at=self._touched())
-            await self.commit([UpdateSession(archived)])
-            self.record = archived
-            self._snapshots.clear()
+    async def _change(self, changed: SessionRecord, actions: list[ActionPart]) -> None:
+        before = self.record
+        operation = UpdateSession(structs.replace(changed, updated_at=self._touched()))
+        if actions:
+            await record(self, actions, operation)
+        else:
+            await self.commit([operation])
+        self._announce_session(before)
 
     def _touched(self) -> int:
         return max(self.env.now(), self.record.updated_at)
 
     def _announce_session(self, before: SessionRecord) -> None:
-        self._snapshots.clear()
         if self.record.title != before.title and self.record.title is not None:
             self.publish(SessionTitle(**self.envelope(), title=self.record.title))
         if self.record.config != before.config:
