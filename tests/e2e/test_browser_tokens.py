@@ -58,7 +58,7 @@ async def test_X2_a_token_is_asked_for_once_a_tab_and_given_back_on_request(
     await give(tab, token(key, "ada"))
     await tab.until(CONNECTED)
     await tab.until(FORM, 0)
-    assert await tab.text(".user-name") == "ada"
+    assert await tab.text(".account-name") == "ada"
     await tab.press("textarea", "Enter")
     await tab.wait(f"document.querySelector('[data-role=\"agent\"]') !== null && {IDLE}")
     session_id = await session_of(tab)
@@ -66,7 +66,7 @@ async def test_X2_a_token_is_asked_for_once_a_tab_and_given_back_on_request(
     await tab.until(f"[data-session-id={json.dumps(session_id)}]")
     other = await chromium.open("other", page)
     await other.until(FORM)
-    await tab.click(".user button")
+    await tab.click(".account button")
     await tab.until(FORM)
     await tab.wait("document.querySelectorAll('[data-message-id]').length === 0")
     assert await tab.evaluate("JSON.stringify([{ ...sessionStorage }, { ...localStorage }]).includes('eyJ')") is False
@@ -85,7 +85,7 @@ async def test_X2_a_token_that_is_kept_in_the_browser_is_good_for_all_tabs(
     third = await chromium.open("third", page)
     for tab in (first, second, third):
         await tab.until(CONNECTED)
-    await second.click(".user button")
+    await second.click(".account button")
     for tab in (first, second, third):
         await tab.until(FORM)
 

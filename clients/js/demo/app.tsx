@@ -10,7 +10,7 @@ import { useClient, useRoute } from "./hooks.ts";
 import { type Failure, Failures } from "./notices.tsx";
 import { useSessionList } from "./session_list.ts";
 import { SessionPane } from "./session_pane.tsx";
-import { Sidebar } from "./sidebar.tsx";
+import { nameOf, Sidebar } from "./sidebar.tsx";
 import { ConnectionNotice } from "./status.tsx";
 import type { TokenKeeper } from "./token.ts";
 import { forgetUnsent } from "./unsent_storage.ts";
@@ -69,7 +69,7 @@ export function App({ client, tokens }: { client: Client; tokens: TokenKeeper })
             session={client.session(session_id)}
             connected={connected}
             menu={menu}
-            listed={chosen?.title ?? "Session"}
+            listed={chosen ? nameOf(chosen) : "Session"}
             notice={notice}
             failed={failed}
             onSend={(draft, expected_turn_id) => void send(draft, expected_turn_id)}

@@ -107,6 +107,7 @@ function Activity({ state, connected }: { state: SessionState; connected: boolea
         ? "What you see may be out of date."
         : state.turn && (asked ? "The agent waits for you." : "The agent is answering.")}
       {queued > 0 && ` ${queued} ${queued === 1 ? "message waits" : "messages wait"} for its turn.`}
+      {state.session?.archived_at !== undefined && " This session is archived."}
       {state.session?.config.approval_mode === "always-allow" && " Tools run without asking."}
     </p>
   );

@@ -54,24 +54,26 @@ export function Sidebar({ list, chosen, open, onSelect, onClose, user }: Sidebar
         </div>
         <Search list={list} field={field} />
         {list.error !== undefined && <p class="notice error">The list could not be loaded: {list.error}</p>}
-        <ul class="sessions">
-          {list.items.map((item) => (
-            <li key={item.session_id}>
-              <Entry
-                item={item}
-                current={item.session_id === chosen}
-                unread={item.session_id !== chosen && unread(item)}
-                onSelect={select}
-              />
-            </li>
-          ))}
-        </ul>
-        {list.items.length === 0 && <p class="hint">{emptyWords(list)}</p>}
-        {list.more && (
-          <button type="button" class="button more" onClick={list.more}>
-            More
-          </button>
-        )}
+        <div class="session-list">
+          <ul class="sessions">
+            {list.items.map((item) => (
+              <li key={item.session_id}>
+                <Entry
+                  item={item}
+                  current={item.session_id === chosen}
+                  unread={item.session_id !== chosen && unread(item)}
+                  onSelect={select}
+                />
+              </li>
+            ))}
+          </ul>
+          {list.items.length === 0 && <p class="hint">{emptyWords(list)}</p>}
+          {list.more && (
+            <button type="button" class="button more" onClick={list.more}>
+              More
+            </button>
+          )}
+        </div>
         <button
           type="button"
           class="link-button archived"
@@ -81,8 +83,8 @@ export function Sidebar({ list, chosen, open, onSelect, onClose, user }: Sidebar
           {list.archived ? "Back to the sessions" : "Archived sessions"}
         </button>
         {user && (
-          <p class="user">
-            <span class="user-name">{user.id}</span>
+          <p class="account">
+            <span class="account-name">{user.id}</span>
             <button type="button" class="link-button" onClick={user.signOut}>
               Sign out
             </button>
@@ -132,6 +134,9 @@ function useSearchKey(field: RefObject<HTMLInputElement | null>): void {
   }, []);
 }
 
+/** What a Session is called; until it has a title, by what was said last. */
+export const nameOf = ({ title, preview }: Session): string => title ?? (preview || "Empty session");
+
 interface EntryProps {
   readonly item: Session;
   readonly current: boolean;
@@ -156,7 +161,7 @@ function Entry({ item, current, unread, onSelect }: EntryProps) {
       }}
     >
       <span class="session-title">
-        <span class="session-name">{item.title ?? (item.preview || "Empty session")}</span>
+        <span class="session-name">{nameOf(item)}</span>
         {item.executing && <span class="running" role="img" aria-label="answering" />}
         {unread && !item.executing && <span class="unread" role="img" aria-label="unread" />}
       </span>

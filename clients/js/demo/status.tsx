@@ -34,7 +34,7 @@ export function ConnectionPill({ client, state, unsent }: ConnectionPillProps) {
     >
       <span class="dot" aria-hidden="true" />
       <span class="pill-words">{doubted ? "Checking…" : WORDS[state.status]}</span>
-      {waiting && <span>{unsent.length} unsent</span>}
+      {waiting && <span class="pill-unsent">{unsent.length} unsent</span>}
     </span>
   );
   if (!waiting) return words;

@@ -91,8 +91,14 @@ const filesOf = (body: PromptBody) =>
 
 const WORDS = { waiting: "Waits to be sent", sending: "Sending…", failed: "Not sent" } as const;
 
+function wordsOf({ state, error }: UnsentPrompt): string {
+  if (state === "sending" || !error) return WORDS[state];
+  if (error.code === "draining") return "Waits until the server has restarted";
+  return `${WORDS[state]}: ${sentence(error)}`;
+}
+
 export function UnsentItem({ prompt, session }: { prompt: UnsentPrompt; session: SessionHandle }) {
-  const { client_request_id, state, body, error } = prompt;
+  const { client_request_id, state, body } = prompt;
   return (
     <article class="message user unsent" aria-label="Your message, not sent yet" data-unsent={state}>
       <div class="bubble">
@@ -102,8 +108,7 @@ export function UnsentItem({ prompt, session }: { prompt: UnsentPrompt; session:
         <div class="plain">{textOf(body)}</div>
       </div>
       <p class="meta">
-        {WORDS[state]}
-        {state === "failed" && error && `: ${sentence(error)}`}
+        {wordsOf(prompt)}
         {state === "failed" && (
           <button type="button" class="link-button" onClick={() => void session.retry(client_request_id)}>
             Try again

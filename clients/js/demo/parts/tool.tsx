@@ -54,17 +54,22 @@ export const ToolCard = memo(({ part, interaction }: ToolCardProps) => {
           <Input part={part} />
           {part.output !== undefined && (
             <>
-              <h3>Result</h3>
+              <p class="label">Result</p>
               <Value value={part.output} label="Result" />
             </>
           )}
         </div>
       </Disclosure>
       {interaction && <InteractionCard part={interaction} />}
-      {part.error !== undefined && <p class="tool-error">{part.error}</p>}
+      {part.error !== undefined && !(interaction && SAID.includes(interaction.status)) && (
+        <p class="tool-error">{part.error}</p>
+      )}
     </div>
   );
 });
+
+/** Ends of an Interaction that say as well why its Tool has failed. */
+const SAID: readonly string[] = ["denied", "expired", "cancelled"];
 
 const waitingFor = (interaction: InteractionPart | undefined): string =>
   interaction?.interaction_type === "question" ? "Asks you" : "Waits for your approval";
@@ -93,7 +98,7 @@ function Input({ part: { input, input_text = "", state } }: { part: ToolPart }) 
   if (input !== undefined) {
     return (
       <>
-        <h3>Input</h3>
+        <p class="label">Input</p>
         <Value value={input} label="Input" />
       </>
     );
@@ -102,7 +107,7 @@ function Input({ part: { input, input_text = "", state } }: { part: ToolPart }) 
   const tail = state === "input-streaming" ? input_text.slice(-TAIL_CHARACTERS) : undefined;
   return (
     <>
-      <h3>{state === "input-streaming" ? "Input as it comes" : "Input as it came"}</h3>
+      <p class="label">{state === "input-streaming" ? "Input as it comes" : "Input as it came"}</p>
       {tail === undefined ? (
         <Value value={input_text} label="Input" />
       ) : (
