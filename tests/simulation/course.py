@@ -11,6 +11,7 @@ from typing import Any
 import trio
 import trio.testing
 
+from simulation.deletion import delete
 from simulation.faulty_store import StoreFaults
 from simulation.journal import Journal
 from simulation.model import Model
@@ -42,6 +43,9 @@ class Course:
     users: Users
     rest: Rest
     """What is left in the end; not there when the run broke off before."""
+
+    last_seconds = 0.0
+    """How long the Turn may run in which the Session is deleted."""
 
     def __init__(self, name: str, store: Store, nursery: trio.Nursery) -> None:
         self.journal = Journal(name)
@@ -77,6 +81,8 @@ class Course:
             self.rest = Rest(self.world, self.users, self.model.calls)
             await self.rest.check(self._store)
             await self._forget(auditor)
+            self.model.calm = False
+            await delete(self.world, self._store, auditor, after=self.last_seconds)
         except Exception as error:  # noqa: BLE001 - whatever it is, the trace is wanted with it
             self.journal.require(False, "W9", f"{error!r}")
         self.world.kill()

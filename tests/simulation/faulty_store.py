@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+import outcome
 import trio
 
 from simulation.journal import Contents, Journal
@@ -235,10 +236,9 @@ class StillClock:
         async def call(*args: Any, **options: Any) -> Any:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_spin)
-                try:
-                    return await value(*args, **options)
-                finally:
-                    nursery.cancel_scope.cancel()
+                result = await outcome.acapture(value, *args, **options)
+                nursery.cancel_scope.cancel()
+            return result.unwrap()  # what it raises is not to come as a group
 
         return call
 

@@ -1,10 +1,7 @@
 """What must hold of a Session once everything has come to rest: in the store, for users, and of the model's calls."""
 
-from typing import Any
-
-import msgspec
-
 from simulation.faulty_store import FINAL_STATUS
+from simulation.forks import all_messages
 from simulation.model import Call
 from simulation.tabs import SESSION, Map, Tab, is_terminal
 from simulation.users import Users
@@ -26,7 +23,7 @@ class Rest:
 
     async def check(self, store: Store) -> None:
         """Reads all of the Session from `store` and checks it."""
-        self.messages = await _all_messages(store)
+        self.messages = await all_messages(store, SESSION)
         for turn_id in {message["turn_id"] for message in self.messages if "turn_id" in message}:
             record = await store.turn(turn_id)
             self._require(record is not None, "T1", f"{turn_id} is not stored")
@@ -44,6 +41,9 @@ class Rest:
             self._check_calls()
         for tab in self._world.tabs:
             self._check_tab(tab)
+        await self._users.forks.check(store, self.messages)
+        archived = kept.archived_at is not None or not self._users.archived
+        self._require(archived, "S9", f"the Session was archived, stored is {kept}")
         require = self._require
         require(self._world.tools.running == 0, "T3", f"{self._world.tools.running} tools are still running")
 
@@ -198,17 +198,6 @@ class Rest:
         at_rest = (view.turn, view.queue, view.interactions)
         self._require(at_rest == (None, [], []), "K1", f"{tab.name} shows {at_rest} at rest")
         self._require(not tab.unfinished, "T1", f"{tab.name} never saw the finish of {tab.unfinished}")
-
-
-async def _all_messages(store: Store) -> list[Map]:
-    before: int | None = None
-    messages: list[Any] = []
-    while True:
-        page = await store.page(SESSION, before_sequence=before, limit=200, include_internal=True)
-        messages = [msgspec.json.decode(item.json.text) for item in page.items] + messages
-        if not page.has_more:
-            return messages
-        before = page.items[0].sequence
 
 
 def _ms(seconds: float) -> int:

@@ -33,6 +33,9 @@ WEIGHTS = {
     "update": 7,
     "join": 16,
     "leave": 4,
+    "archive": 2,
+    "fork": 5,
+    "delete_fork": 2,
     "store_down": 4,
     "store_flaky": 4,
     "store_bug": 2,
@@ -89,6 +92,7 @@ class Simulation(Course):
         )
         self._world.provider = self.model
         self.users = Users(self._world, Random(f"{seed}/users"))
+        self.last_seconds = self._random.choice(GAPS)
 
     @property
     def world(self) -> World:
@@ -123,6 +127,12 @@ class Simulation(Course):
                 users.update()
             case "join":
                 self._join()
+            case "archive":
+                users.archive()
+            case "fork":
+                users.fork()
+            case "delete_fork":
+                users.delete_fork()
             case "leave" if self.world.tabs:
                 users.leave(random.choice(self.world.tabs))
             case what:

@@ -42,6 +42,9 @@ class Tab:
         """The Turns that started in this epoch, in that order."""
         self.finishes: dict[str, set[str]] = {}
         """The `mutation_id` of every `turn`/`finish` that came, by Turn."""
+        self.doomed = False
+        """Whether the Session is being deleted."""
+        self.ended_with: EndReason | None = None
         self.unfinished: set[str] = set()
         """Turns that were seen to begin or to wait in this epoch, and not to finish."""
         self._journal = journal
@@ -204,7 +207,10 @@ class Connection:
             self._tab.disconnect()
 
     def ended(self, session_id: str, reason: EndReason) -> None:
-        self._tab.require(not self._stands, "L1", f"the subscription was ended: {reason}")
+        if self._stands:
+            self._tab.require(self._tab.doomed, "L1", f"the subscription was ended: {reason}")
+            self._tab.ended_with = reason
+            self._tab.disconnect()
 
 
 def _state(part: Map) -> str:

@@ -13,7 +13,7 @@ from simulation.simulate import run_seed
 from simulation.world import MakeRegistry
 from turnwire.models.base import ModelError
 from turnwire.sessions.answer import Answer
-from turnwire.sessions.channel import Channel
+from turnwire.sessions.channel import Channel, EndReason
 from turnwire.sessions.interactions import Interactions
 from turnwire.sessions.loop import TurnLoop
 from turnwire.sessions.projection import Projection
@@ -28,6 +28,7 @@ from turnwire.store.rows import MessageRow
 from turnwire.tools.base import Tool
 from turnwire_protocol.frames import Receipt
 from turnwire_protocol.messages import AgentMessage
+from turnwire_protocol.messages import Session as SessionFrame
 from turnwire_protocol.mutations import DeltaMutation, Mutation
 
 SEEDS = 150
@@ -59,6 +60,11 @@ class LosesMutations(Channel):
     def publish(self, mutation: Mutation, *, internal: bool = False) -> None:
         if not isinstance(mutation, DeltaMutation) or self._seq["all"] % 5:
             super().publish(mutation, internal=internal)
+
+
+class EndsInSilence(Channel):
+    def end(self, reason: EndReason) -> None:
+        """Tells nobody."""
 
 
 class ReusesRevisions(Session):
@@ -146,6 +152,18 @@ class NeverRetries(Answer):
         call.scope.cancel()
 
 
+class ForksTwice(Registry):
+    async def fork(self, session_id: str, **options: Any) -> SessionFrame:
+        return await super().fork(session_id, **options | {"client_request_id": None})
+
+
+class DeletesNothing(Registry):
+    async def delete(self, session_id: str) -> None:
+        session = self.in_memory(session_id)
+        if session is not None:
+            session.channel.end("deleted")
+
+
 class RecoversNothing(MemoryStore):
     async def recover(self, now: int, *, session_id: str | None = None) -> Recovered:
         await trio.lowlevel.checkpoint()
@@ -189,6 +207,7 @@ def _newest_first(session: Session) -> None:
 BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
     "SkipsNumbers": (_channel(SkipsNumbers), {"W5"}),
     "LosesMutations": (_channel(LosesMutations), {"S5"}),
+    "EndsInSilence": (_channel(EndsInSilence), {"L1"}),
     "AnswersNewestFirst": (_newest_first, {"T1"}),
     **{
         kind.__name__: (_become(kind, lambda session: session), rules)
@@ -232,6 +251,11 @@ def test_a_broken_session_is_found_out(name: str) -> None:
     change, rules = BROKEN_SESSIONS[name]
     registry = registry_with(change)
     assert_found_out(lambda seed: run_seed(seed, make_registry=registry).broken, rules)
+
+
+@pytest.mark.parametrize(("kind", "rules"), [(ForksTwice, {"S9"}), (DeletesNothing, {"W4"})])
+def test_a_broken_registry_is_found_out(kind: type[Registry], rules: set[str]) -> None:
+    assert_found_out(lambda seed: run_seed(seed, make_registry=kind).broken, rules)
 
 
 @pytest.mark.parametrize(("kind", "rule"), [(RecoversNothing, "S7"), (RecoversAtTheNextRevision, "S6")])

@@ -30,6 +30,7 @@ EVENTS = {
     *("completed", "failed", "stopped", "runtime_interrupted", "unavailable"),
     *("text done", "reasoning done", "tool completed", "tool failed", "error", "action completed"),
     *("interaction resolved", "interaction denied", "interaction expired", "interaction cancelled"),
+    *("forked", "forked again", "fork deleted", "archived"),
     *("title-change", "model-change", "approval-mode-change", "context-compaction"),
 }
 
@@ -74,6 +75,8 @@ def test_the_worlds_are_full_of_events() -> None:
         course = play_seed(seed)
         seen |= {receipt.outcome for asked in course.users.asked for receipt in asked.receipts}
         seen |= {"retried" for call in course.model.calls if call.attempt > 1}
+        seen |= course.users.forks.seen
+        seen |= {"archived"} if course.users.archived else set()
         for turn in course.rest.turns.values():
             seen |= {turn.status, turn.error.code if turn.error is not None else ""}
         for message in course.rest.messages:

@@ -11,6 +11,7 @@ import trio
 from msgspec import Struct
 
 from simulation.faulty_store import SimulatedBug
+from simulation.forks import Forks
 from simulation.tabs import SESSION, Tab
 from simulation.world import World
 from turnwire.sessions.turns import TurnResult
@@ -49,6 +50,9 @@ class Users:
         self.answered: list[Answered] = []
         self.results: list[TurnResult] = []
         """What code in the server's own process was told of its Turns."""
+        self.forks = Forks(world, random)
+        self.archived = False
+        """Whether anybody was told that the Session is."""
         self._cards: dict[str, PendingInteraction] = {}
         self._turns: list[str] = []
 
@@ -213,6 +217,22 @@ class Users:
         mode: ApprovalMode = self._random.choice(("ask", "ask", "always-allow"))
         config = self._random.choice((None, ConfigChange(approval_mode=mode), ConfigChange(model="m2")))
         self.start(f"update {title} {config}", lambda: self._world.registry.update(SESSION, title=title, config=config))
+
+    def archive(self) -> None:
+        async def archive() -> None:
+            await self._world.registry.archive(SESSION)
+            self.archived = True
+
+        self.start("archive", archive)
+
+    def fork(self) -> None:
+        """A fork of all, or up to a prompt, that is asked for the first time or again."""
+        fork = self.forks.choose([asked.receipts[0].message_id for asked in self.asked if asked.receipts][-3:])
+        self.start(f"{fork}", lambda: self.forks.make(fork), patience=self._random.choice((None, None, 0.01)))
+
+    def delete_fork(self) -> None:
+        fork = self.forks.choose([])
+        self.start(f"delete {fork}", lambda: self.forks.delete(fork))
 
     def join(self, tab: Tab, *, patience: float | None = None) -> None:
         """A tab comes, or comes back; one that loses patience has gone."""
