@@ -57,6 +57,7 @@ class Connection:
         self._at_rest = trio.Event()
         """Set when a worker ends."""
         self._finishing = False
+        """Nothing more is taken in. It may be too late to say so by a close frame: the client may have ended it."""
         self._hint_ms: int | None = None
         """What a client that says `hello` from now on is told about the restart."""
 
@@ -83,6 +84,7 @@ class Connection:
 
     def close(self, code: int, reason: str) -> None:
         """Ends the connection with a close frame and without waiting; idempotent. No further request is begun."""
+        self._finishing = True
         self._inbox.clear()
         self._socket.close_now(code, reason)
 

@@ -18,6 +18,7 @@ from typing import Final
 import trio
 from msgspec import Struct
 
+from turnwire.gateway.opening import Opening
 from turnwire.gateway.outbox import Outbox
 from turnwire.gateway.pace import Pace
 
@@ -79,6 +80,7 @@ class FrameStream(trio.abc.HalfCloseableStream):
         self._on_end = on_end
         self._draining = False
         self._answered = False
+        self._opening: Opening | None = Opening()
         self._progress: trio.Event | None = None
 
     # ------------------------------------------------------- feeding: synchronous, returns at once, raises nothing
@@ -199,6 +201,17 @@ class FrameStream(trio.abc.HalfCloseableStream):
             await self.aclose()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """As of any stream; what stands behind the opening request comes when that is answered."""
+        opening = self._opening
+        if opening is None:
+            return await self._receive(max_bytes)
+        if opening.rest is None:
+            return opening.request_part(bytes(await self._receive(max_bytes)))
+        await self._until(lambda: self._answered)
+        self._opening = None
+        return opening.rest or await self._receive(max_bytes)
+
+    async def _receive(self, max_bytes: int | None) -> bytes | bytearray:
         data = await self._inner.receive_some(max_bytes)
         self.heard = True
         self.bytes_in += len(data)
@@ -218,7 +231,9 @@ class FrameStream(trio.abc.HalfCloseableStream):
     # -------------------------------------------------------------------------------------------------------- inside
 
     def _add(self, data: bytes) -> None:
-        self._answered = True
+        if not self._answered:
+            self._answered = True
+            self._wake()
         if data[:1] == CLOSE_FRAME:
             self._nursery.start_soon(self._linger)
             self.outbox.close(data)
