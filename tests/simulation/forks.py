@@ -57,11 +57,17 @@ class Forks:
         fork.session_id = made.session_id
         return made
 
+    @property
+    def made(self) -> list[Fork]:
+        """Those that somebody was told of."""
+        return [fork for fork in self._by_request.values() if fork.session_id is not None]
+
     async def delete(self, fork: Fork) -> None:
+        """Of a fork that was made."""
         fork.deleted = True
-        if fork.session_id is not None:
-            await self._world.registry.delete(fork.session_id)
-            self.seen.add("fork deleted")
+        assert fork.session_id is not None
+        await self._world.registry.delete(fork.session_id)
+        self.seen.add("fork deleted")
 
     async def check(self, store: Store, history: list[Map]) -> None:
         """All that is listed is there, and every fork that is there is sound."""

@@ -42,8 +42,7 @@ class Rest:
         for tab in self._world.tabs:
             self._check_tab(tab)
         await self._users.forks.check(store, self.messages)
-        archived = kept.archived_at is not None or not self._users.archived
-        self._require(archived, "S9", f"the Session was archived, stored is {kept}")
+        self._require(kept.archived_at is None, "T1", f"a prompt was accepted after all, and the Session is {kept}")
         require = self._require
         require(self._world.tools.running == 0, "T3", f"{self._world.tools.running} tools are still running")
 

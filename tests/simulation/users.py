@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import trio
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from simulation.faulty_store import SimulatedBug
 from simulation.forks import Forks
@@ -52,7 +52,7 @@ class Users:
         """What code in the server's own process was told of its Turns."""
         self.forks = Forks(world, random)
         self.archived = False
-        """Whether anybody was told that the Session is."""
+        """Whether anybody was told that the Session was."""
         self._cards: dict[str, PendingInteraction] = {}
         self._turns: list[str] = []
 
@@ -219,11 +219,16 @@ class Users:
         self.start(f"update {title} {config}", lambda: self._world.registry.update(SESSION, title=title, config=config))
 
     def archive(self) -> None:
-        async def archive() -> None:
-            await self._world.registry.archive(SESSION)
-            self.archived = True
+        """Puts the Session away, or brings it back; the next prompt does that, too."""
+        archived = self._random.random() < 0.7
 
-        self.start("archive", archive)
+        async def archive() -> None:
+            session = await self._world.registry.update(SESSION, archived=archived)
+            self.archived = self.archived or archived
+            told = session.archived_at is not UNSET
+            self._world.journal.require(told == archived, "S9", f"archived is {archived}, told was {session}")
+
+        self.start(f"archived: {archived}", archive)
 
     def fork(self) -> None:
         """A fork of all, or up to a prompt, that is asked for the first time or again."""
@@ -231,8 +236,10 @@ class Users:
         self.start(f"{fork}", lambda: self.forks.make(fork), patience=self._random.choice((None, None, 0.01)))
 
     def delete_fork(self) -> None:
-        fork = self.forks.choose([])
-        self.start(f"delete {fork}", lambda: self.forks.delete(fork))
+        made = self.forks.made
+        if made:
+            fork = self._random.choice(made)
+            self.start(f"delete {fork}", lambda: self.forks.delete(fork))
 
     def join(self, tab: Tab, *, patience: float | None = None) -> None:
         """A tab comes, or comes back; one that loses patience has gone."""
