@@ -122,7 +122,29 @@ async def test_a_session_is_renamed_forked_searched_for_and_archived(server: Ser
     await tab.until(".session", 1)
     await tab.click(".link-button.archived")
     await tab.wait(f"document.querySelector('.session')?.dataset.sessionId === {json.dumps(forked)}")
+
+    # From there it comes back by the menu, or by what is said in it.
+    await tab.click(".session")
+    await tab.wait(f"{ARCHIVED} === true")
+    await tab.click(MENU)
+    await tab.click(".menu-items button:nth-of-type(3)")
+    await tab.wait(f"{ARCHIVED} === false")
+    await tab.until(".session", 0)
+    await tab.click(".link-button.archived")
+    await tab.until(".session", 2)
+    await tab.click(MENU)
+    await tab.click(".menu-items button:nth-of-type(3)")
+    await tab.until(".session", 1)
+    await tab.click(".link-button.archived")
+    await tab.click(f"[data-session-id={json.dumps(forked)}]")
+    await tab.wait(f"{ARCHIVED} === true")
+    await tab.say("/echo back again")
+    await tab.wait(f"{IDLE} && {AGENTS} === 3 && {ARCHIVED} === false")
+    await tab.until(".session", 0)
     assert await chromium.faults() == []
+
+
+ARCHIVED = "document.querySelector('.activity')?.textContent.includes('archived')"
 
 
 async def test_what_came_while_nobody_looked_is_marked(server: ServerProcess, chromium: Browser) -> None:

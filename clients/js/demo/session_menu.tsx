@@ -11,14 +11,18 @@ interface SessionMenuProps {
   readonly handle: SessionHandle;
   readonly session: Session;
   readonly live: boolean;
+  readonly archived: boolean;
   /** Something changed that the list of Sessions shows. */
   readonly onChange: () => void;
+  /** It was brought back from the archive. */
+  readonly onBack: () => void;
   /** The Session is out of sight now. */
   readonly onGone: () => void;
   readonly onFault: (text: string) => void;
 }
 
-export function SessionMenu({ handle, session, live, onChange, onGone, onFault }: SessionMenuProps) {
+export function SessionMenu(props: SessionMenuProps) {
+  const { handle, session, live, archived, onChange, onBack, onGone, onFault } = props;
   const { title, config } = session;
   const [open, setOpen] = useState(false);
   const [dialog, setDialog] = useState<"rename" | "delete">();
@@ -70,9 +74,19 @@ export function SessionMenu({ handle, session, live, onChange, onGone, onFault }
           >
             {always ? "Ask before tools run" : "Run tools without asking"}
           </button>
-          <button type="button" disabled={!live} onClick={() => run(handle.archive(), onGone)}>
-            Archive
-          </button>
+          {archived ? (
+            <button
+              type="button"
+              disabled={!live}
+              onClick={() => run(handle.update({ archived: false }), onBack)}
+            >
+              Bring back from the archive
+            </button>
+          ) : (
+            <button type="button" disabled={!live} onClick={() => run(handle.archive(), onGone)}>
+              Archive
+            </button>
+          )}
           <button type="button" class="danger" disabled={!live} onClick={() => show("delete")}>
             Delete
           </button>

@@ -46,6 +46,7 @@ export function SessionPane(props: SessionPaneProps) {
   const tools = useSessionTools(session, state, onGo, setFault);
   const title = state.session?.title;
   useEffect(onChange, [running, title]);
+  const [archived, bringBack] = useArchived(state);
   const send = (draft: Draft, mode: DeliveryMode): void =>
     onSend(draft, mode === "steer" ? state.turn?.turn_id : undefined);
 
@@ -57,7 +58,12 @@ export function SessionPane(props: SessionPaneProps) {
             handle={session}
             session={state.session}
             live={tools.live}
+            archived={archived}
             onChange={onChange}
+            onBack={() => {
+              bringBack();
+              onChange();
+            }}
             onGone={() => {
               onChange();
               onGo(undefined);
@@ -74,7 +80,7 @@ export function SessionPane(props: SessionPaneProps) {
         {failed}
         <FailedCommands session={session} items={state.commands} />
         <Announcer running={running} messages={state.messages} interactions={state.interactions} />
-        <Activity state={state} connected={connected} />
+        <Activity state={state} connected={connected} archived={archived} />
         <Composer
           draftKey={session.session_id}
           disabled={state.status === "error" ? (ENDED[state.reason ?? ""] ?? ENDED_ANYHOW) : undefined}
@@ -96,8 +102,14 @@ const ENDED: Readonly<Record<string, string>> = {
   forbidden: "This session is not yours to see",
 };
 
+interface ActivityProps {
+  readonly state: SessionState;
+  readonly connected: boolean;
+  readonly archived: boolean;
+}
+
 /** A line that says what goes on. */
-function Activity({ state, connected }: { state: SessionState; connected: boolean }) {
+function Activity({ state, connected, archived }: ActivityProps) {
   const queued = state.queue.length;
   const behind = state.status === "stale" && !connected;
   const asked = state.interactions.length > 0;
@@ -107,10 +119,19 @@ function Activity({ state, connected }: { state: SessionState; connected: boolea
         ? "What you see may be out of date."
         : state.turn && (asked ? "The agent waits for you." : "The agent is answering.")}
       {queued > 0 && ` ${queued} ${queued === 1 ? "message waits" : "messages wait"} for its turn.`}
-      {state.session?.archived_at !== undefined && " This session is archived."}
+      {archived && " This session is archived. The next message brings it back."}
       {state.session?.config.approval_mode === "always-allow" && " Tools run without asking."}
     </p>
   );
+}
+
+/** Whether the Session is in the archive, and what to call when it was brought back. */
+function useArchived({ session, messages }: SessionState): [boolean, () => void] {
+  const [back, setBack] = useState(false);
+  // The snapshot says how it was. A prompt that was accepted since then has brought it back.
+  const prompt = findLast(messages, (message) => message.role === "user");
+  const said = (prompt?.sequence ?? 0) > (session?.message_count ?? 0);
+  return [session?.archived_at !== undefined && !back && !said, () => setBack(true)];
 }
 
 /** Stop: by the button, or by Escape wherever the focus is. */
