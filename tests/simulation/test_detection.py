@@ -14,11 +14,13 @@ from simulation.world import MakeRegistry
 from turnwire.models.base import ModelError
 from turnwire.sessions.answer import Answer
 from turnwire.sessions.channel import Channel, EndReason
+from turnwire.sessions.environment import Environment
 from turnwire.sessions.interactions import Interactions
 from turnwire.sessions.loop import TurnLoop
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.prompts import Prompt, PromptOptions
 from turnwire.sessions.registry import Registry
+from turnwire.sessions.residents import Residents
 from turnwire.sessions.session import Session
 from turnwire.sessions.tool_calls import ToolCalls
 from turnwire.sessions.turns import ModelCall, Turn
@@ -38,10 +40,15 @@ SEEDS = 150
 def registry_with(change: Callable[[Session], None]) -> MakeRegistry:
     """A registry whose Sessions are changed before they begin."""
 
-    class BrokenRegistry(Registry):
+    class BrokenResidents(Residents):
         async def _run_session(self, session: Session, *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
             change(session)
             await super()._run_session(session, task_status=task_status)
+
+    class BrokenRegistry(Registry):
+        def __init__(self, environment: Environment) -> None:
+            super().__init__(environment)
+            self._residents = BrokenResidents(environment)
 
     return BrokenRegistry
 
