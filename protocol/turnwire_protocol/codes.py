@@ -100,7 +100,7 @@ class CloseCode(Struct, frozen=True):
 CLOSE_CODES: Final[dict[int, CloseCode]] = {
     code.code: code
     for code in (
-        CloseCode(1000, "done", "stop", "The peer has finished."),
+        CloseCode(1000, "done", "retry", "The client has finished. Where it has not, something in between closed."),
         CloseCode(1001, "going_away", "retry", "The peer goes away."),
         CloseCode(1003, "wrong_frame_kind", "stop", "Text came where binary was negotiated, or binary where text was."),
         CloseCode(1006, "lost", "retry", "The connection ended without a closing handshake."),

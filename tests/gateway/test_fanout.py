@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from gateway_world import gateway_world
 from turnwire.gateway import GatewaySettings
 from turnwire.gateway.fanout import FLUSH_BYTES, Fanout, Feed
+from turnwire_protocol.codec import FORMATS, Format
 
 
 class Listener:
@@ -136,3 +138,25 @@ async def test_W8_the_last_mutations_go_out_before_the_close() -> None:
         await world.gateway.drain()
         assert await client.wait_closed() == 1012
         assert client.deltas("s") == ["the reason"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_W5_who_changes_the_audience_goes_on_by_the_numbers_of_the_other_one(
+    format: Format, autojump_clock: MockClock
+) -> None:
+    async with gateway_world() as world, world.client(format) as client:
+        world.sessions.add("s")
+        assert (await client.result("subscribe", session_id="s", include_internal=True))["seq"] == 0
+        for number in range(6):
+            world.sessions.say("s", f"{number}", internal=number % 2 == 0)
+        await client.find(lambda frame: frame.get("seq") == 6 and frame["op"] == "mutation")
+        for include_internal, seq in ((False, 3), (True, 6), (False, 3)):
+            start = len(client.frames)
+            result = await client.result("subscribe", session_id="s", include_internal=include_internal)
+            assert result["seq"] == seq
+            assert (await client.op("snapshot", after=start))["seq"] == seq
+        world.sessions.say("s", "hidden", internal=True)
+        world.sessions.say("s", "seen")
+        last = await client.find(lambda frame: frame.get("delta") == "seen")
+        assert last["seq"] == 4
+        assert "hidden" not in client.deltas("s")

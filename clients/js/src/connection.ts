@@ -193,8 +193,7 @@ export class Connection implements Requester {
   #lost(code: number, reason: string): void {
     const { clock } = this.#options;
     this.#release();
-    // Nobody here said goodbye and the server never does: a 1000 is the work of something in between.
-    const delay_ms = this.#policy.lost(code === NORMAL ? LOST : code, clock.now());
+    const delay_ms = this.#policy.lost(code, clock.now());
     if (delay_ms === undefined || (this.#policy.refreshToken && !this.#options.getToken)) {
       this.#enter("stopped", code, reason);
       return;

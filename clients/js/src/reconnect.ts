@@ -5,8 +5,8 @@
 export type Retry = "retry" | "refresh_token" | "stop";
 
 const REFRESH_TOKEN = 4401;
-/** Done, wrong kind of frame, not UTF-8, frame too large. */
-const STOP: readonly number[] = [1000, 1003, 1007, 1009];
+/** Wrong kind of frame, not UTF-8, frame too large. */
+const STOP: readonly number[] = [1003, 1007, 1009];
 /** Too slow, too many requests: what is told apart in the range that otherwise says stop. */
 const RETRY: readonly number[] = [4408, 4429];
 
