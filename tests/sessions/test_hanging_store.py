@@ -31,7 +31,7 @@ def calls() -> list[Any]:
 
 
 async def prompt(w: World, text: str) -> Receipt:
-    return await w.registry.prompt("s1", parts=(TextInput(text),), client_request_id=text)
+    return await w.registry.prompt("s1", parts=(TextInput(text),), client_request_id=text.replace(" ", "-"))
 
 
 async def refused(ask: Callable[[], Awaitable[object]]) -> tuple[str, float]:

@@ -16,8 +16,9 @@ LIMITS = SessionLimits(queued_prompts=3)
 
 
 async def say(w: World, text: str, *, expected_turn_id: str | None = None) -> Receipt:
+    request_id = text.replace(" ", "-")
     return await w.registry.prompt(
-        "s1", parts=(TextInput(text),), client_request_id=text, expected_turn_id=expected_turn_id
+        "s1", parts=(TextInput(text),), client_request_id=request_id, expected_turn_id=expected_turn_id
     )
 
 

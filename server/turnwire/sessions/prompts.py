@@ -79,9 +79,9 @@ class Prompt(Struct, frozen=True):
         return message
 
 
-def check_input(parts: tuple[PartInput, ...]) -> None:
+def check_input(parts: tuple[PartInput, ...] | None) -> None:
     """Refuses what says nothing (T1). Raises RequestError `invalid_argument`."""
-    if not any(map(_says_something, parts)):
+    if not any(map(_says_something, parts or ())):
         raise RequestError("invalid_argument", "parts: the prompt is empty", field="parts")
 
 

@@ -19,6 +19,7 @@ from turnwire.sessions.creation import Creator
 from turnwire.sessions.draining import SHUTDOWN, drain
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults, unknown_session
+from turnwire.sessions.given import as_request
 from turnwire.sessions.handles import SessionHandle
 from turnwire.sessions.instructions import instruct
 from turnwire.sessions.prompts import Prompt, PromptOptions, check_input
@@ -42,7 +43,8 @@ from turnwire_protocol.parts import PartInput
 class Registry:
     """All Sessions of one server. `run` owns the tasks of those in memory; every verb may be called from any task.
 
-    Verbs raise RequestError: `not_found` for an unknown Session, `unavailable` while the store cannot serve, and what
+    What verbs are given is held against the rules of their requests on the wire, also by code in this process (W9).
+    Verbs raise RequestError: `invalid_argument` for what no request could say, `not_found` for an unknown Session, `unavailable` while the store cannot serve, and what
     their own docstrings say.
     """
 
@@ -90,6 +92,7 @@ class Registry:
 
     # ------------------------------------------------------------------------------------------------------- Sessions
 
+    @as_request("session.create")
     async def create(
         self,
         *,
@@ -167,6 +170,7 @@ class Registry:
         live = self._residents.get(record.session_id)
         return live.frame() if live is not None else session_frame(record, executing=False)
 
+    @as_request("session.update")
     async def update(
         self,
         session_id: str,
@@ -184,6 +188,7 @@ class Registry:
             lambda: session.update(title=title, config=changed(session.record.config, config), archived=archived)
         )
 
+    @as_request("session.fork")
     async def fork(
         self,
         session_id: str,
@@ -256,6 +261,7 @@ class Registry:
 
     # ---------------------------------------------------------------------------------------------------------- Turns
 
+    @as_request("prompt")
     async def prompt(
         self,
         session_id: str,
@@ -280,6 +286,7 @@ class Registry:
 
         return await session.do(prompt_now)
 
+    @as_request("prompt", client_request_id="instruction")
     async def instruct(self, session_id: str, *, parts: tuple[PartInput, ...]) -> UserMessage:
         """Tells the model something that no user said, as an internal User Message, and gives that (C3).
 
@@ -309,6 +316,7 @@ class Registry:
             return frames.InteractionList(())
         return frames.InteractionList(live.interactions.pending())
 
+    @as_request("interaction.respond")
     async def respond(
         self,
         session_id: str,
