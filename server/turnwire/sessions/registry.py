@@ -44,8 +44,8 @@ class Registry:
     """All Sessions of one server. `run` owns the tasks of those in memory; every verb may be called from any task.
 
     What verbs are given is held against the rules of their requests on the wire, also by code in this process (W9).
-    Verbs raise RequestError: `invalid_argument` for what no request could say, `not_found` for an unknown Session, `unavailable` while the store cannot serve, and what
-    their own docstrings say.
+    Verbs raise RequestError: `invalid_argument` for what no request could say, `not_found` for an unknown Session,
+    `unavailable` while the store cannot serve, and what their own docstrings say.
     """
 
     def __init__(self, environment: Environment) -> None:
