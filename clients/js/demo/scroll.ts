@@ -42,10 +42,13 @@ export function useScroll(loadOlder: (() => void) | undefined): Scroll {
     if (scroller.current && scroller.current.scrollTop < START_PX) older.current?.();
   }, []);
 
+  // What may be loaded now, and could not be before, may be near already.
+  const canLoad = loadOlder !== undefined;
   useLayoutEffect(() => {
+    if (!canLoad) return;
     settle();
     loadIfNear();
-  });
+  }, [canLoad, settle, loadIfNear]);
   useEffect(() => {
     const box = scroller.current;
     const inner = content.current;
@@ -60,8 +63,12 @@ export function useScroll(loadOlder: (() => void) | undefined): Scroll {
       setAtEnd(distanceToEnd(box) <= END_PX);
       loadIfNear();
     };
-    // It is called after layout and before painting, so no step of this is ever seen.
-    const observer = new ResizeObserver(settle);
+    // It is called after layout and before painting, so no step of this is ever seen. To ask after each rendering where
+    // things are would lay out everything once more, which in a long conversation is most of the work of a frame.
+    const observer = new ResizeObserver(() => {
+      settle();
+      loadIfNear();
+    });
     observer.observe(inner);
     observer.observe(box);
     box.addEventListener("scroll", onScroll, { passive: true });

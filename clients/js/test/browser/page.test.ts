@@ -24,7 +24,8 @@ describe("prompting", () => {
     await world.page.keyboard.type("two");
     await world.page.press("textarea", "Enter");
     await world.page.waitForSelector(`${AGENT}[data-state="streaming"] em`);
-    expect(world.page.url()).toMatch(/#\/s\/s1$/);
+    const [created] = world.server.fake.asked("session.create");
+    expect(world.page.url()).toBe(`${world.server.url}#/s/${created?.["session_id"]}`);
     expect(await exactText('[data-role="user"]')).toBe("one\ntwo");
     expect(await exactText(AGENT)).toBe("Hello *there*");
     expect(await world.page.inputValue("textarea")).toBe("");
