@@ -14,17 +14,46 @@ SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}} --t
 SERVE += " --write-timeout-seconds 3600"  # a stall of the pack, on a slow machine, is not to be taken for a dead client
 
 
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    path = tmp_path / "turnwire.key"
+    path.write_text("a secret that nobody can guess, really")
+    return path
+
+
+def not_passed(output: str) -> list[str]:
+    return [f"{each['name']}: {each['reason']}" for each in verdicts_of(output) if each["outcome"] != "passed"]
+
+
 @pytest.mark.slow
 def test_W1_our_server_passes_every_timeline() -> None:
     code, output, complaints = conformance("--server-command", f"{SERVE} --workspace {{folder}}", "--json")
     assert complaints == ""
-    assert [
-        verdict["name"] + ": " + verdict["reason"] for verdict in verdicts_of(output) if verdict["outcome"] != "passed"
-    ] == []
+    assert [reason for reason in not_passed(output) if "needs --key-file" not in reason] == []
     assert code == 0
 
 
-@pytest.mark.parametrize(("chosen", "reason"), [("A4", "--server-command"), ("P7", "--has workspace")])
+@pytest.mark.slow
+def test_X3_our_server_with_a_key_passes_every_timeline_about_tokens_and_grants(key: Path) -> None:
+    arguments = ("--server-command", f"{SERVE} --key-file {key}", "--only", "server/tokens", "--json")
+    code, output, complaints = conformance(*arguments, "--key-file", str(key))
+    assert (code, complaints, not_passed(output)) == (0, "", [])
+    assert len(verdicts_of(output)) >= 8
+
+
+def test_X3_a_server_that_takes_no_token_of_the_key_fails_them_all(key: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.key"
+    other.write_text("another secret that nobody can guess")
+    arguments = ("--server-command", f"{SERVE} --key-file {key}", "--only", "X3", "--json")
+    code, output, complaints = conformance(*arguments, "--key-file", str(other))
+    assert (code, complaints) == (1, "")
+    failed = [verdict["outcome"] == "failed" for verdict in verdicts_of(output)]
+    assert sum(failed) >= len(failed) - 1, "but for the one that only has tokens refused"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"), [("A4", "--server-command"), ("P7", "--has workspace"), ("L1", "--key-file")]
+)
 async def test_what_a_running_server_cannot_be_asked_is_left_out_with_the_reason(
     chosen: str, reason: str, tmp_path: Path
 ) -> None:

@@ -10,7 +10,8 @@ from turnwire.conformance.patterns import Mismatch, UnknownVariable, Variables, 
 from turnwire.conformance.stage import WELCOME, Guest, Stage
 from turnwire.conformance.verdict import Failure
 from turnwire.conformance.witness import Broken, Map
-from turnwire_protocol import timelines as steps
+from turnwire_protocol import client_steps as steps
+from turnwire_protocol.timeline_steps import Close, Cut, Send
 from turnwire_protocol.timelines import ClientTimeline
 
 STEP_SECONDS: Final = 30.0
@@ -35,11 +36,11 @@ class ClientRun:
             steps.Returns: self._returns,
             steps.Accept: self._accept,
             steps.Receive: self._receive,
-            steps.Send: self._send,
+            Send: self._send,
             steps.Shows: self._shows,
             steps.Connection: self._connection,
-            steps.Cut: self._cut,
-            steps.Close: self._close,
+            Cut: self._cut,
+            Close: self._close,
             steps.Gone: self._gone,
         }
 
@@ -151,7 +152,7 @@ class ClientRun:
         guest.cursor += 1
         return guest.requests[guest.cursor - 1]
 
-    async def _send(self, step: steps.Send) -> None:
+    async def _send(self, step: Send) -> None:
         if step.text is not None:
             await self._guest.send_raw(str(self._filled(step.text)))
         elif step.hex is not None:
@@ -159,10 +160,10 @@ class ClientRun:
         else:
             await self._guest.send(self._filled(step.frame))
 
-    async def _cut(self, step: steps.Cut) -> None:
+    async def _cut(self, step: Cut) -> None:
         await self._guest.stream.cut(step.how)
 
-    async def _close(self, step: steps.Close) -> None:
+    async def _close(self, step: Close) -> None:
         await self._guest.close(step.code)
 
     async def _gone(self, step: steps.Gone) -> None:

@@ -19,6 +19,7 @@ from turnwire.conformance.peer import TcpDialer
 from turnwire.conformance.processes import has_folder
 from turnwire.conformance.server_suite import JOBS, ServerUnderTest, fresh_servers, play_all
 from turnwire.conformance.verdict import Verdict, table
+from turnwire.gateway.tokens import read_key
 from turnwire_protocol.timelines import (
     ClientTimelines,
     ServerTimelines,
@@ -32,6 +33,9 @@ examples:
   turnwire conformance --server-command \\
       'turnwire serve --port {port} --data {data} --workspace {folder} --tick-ms 500'
       everything, on servers that are started for it
+  turnwire conformance --server-command 'turnwire serve --port {port} --data {data} --key-file turnwire.key' \\
+      --key-file turnwire.key
+      also what tokens and grants allow
   turnwire conformance --client 'python -m turnwire.conformance.python_client'
       a client program, driven over its standard input and output
 """
@@ -56,6 +60,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--client", metavar="COMMAND", help="starts a client's driver (see Conformance in SPEC.md)")
     parser.add_argument("--token", help="the token for every hello")
+    parser.add_argument(
+        "--key-file", metavar="PATH", type=Path, help="the key that the server checks tokens with, to make some"
+    )
     parser.add_argument(
         "--has", metavar="NEED", action="append", default=[], help="what the server can, such as workspace"
     )
@@ -96,7 +103,8 @@ async def _run(options: argparse.Namespace, files: list[tuple[str, TimelineFile]
 
 @asynccontextmanager
 async def _server(options: argparse.Namespace) -> AsyncIterator[ServerUnderTest]:
-    common = {"token": options.token, "seconds": options.seconds}
+    key = None if options.key_file is None else read_key(options.key_file)
+    common = {"token": options.token, "key": key, "seconds": options.seconds}
     has = frozenset(options.has)
     if options.server_command is None:
         if options.server is None:

@@ -10,9 +10,11 @@ import trio
 from msgspec import Struct
 
 from turnwire.conformance.peer import Dialer
+from turnwire.conformance.process_steps import ServerControl
 from turnwire.conformance.processes import CommandServer, ServerEnded
-from turnwire.conformance.server_run import STEP_SECONDS, ServerControl, ServerRun
+from turnwire.conformance.server_run import STEP_SECONDS, ServerRun
 from turnwire.conformance.verdict import Failure, Verdict
+from turnwire.gateway.tokens import Key
 from turnwire_protocol.timelines import ServerTimeline, ServerTimelines
 
 JOBS: Final = 8
@@ -28,6 +30,8 @@ class ServerUnderTest(Struct, frozen=True, kw_only=True):
     fresh: FreshServer | None = None
     has: frozenset[str] = frozenset()
     token: str | None = None
+    key: Key | None = None
+    """What the server checks tokens with."""
     seconds: float = STEP_SECONDS
     """How long a step may take that says nothing else."""
 
@@ -37,6 +41,9 @@ class ServerUnderTest(Struct, frozen=True, kw_only=True):
             if need == "control":
                 if self.fresh is None:
                     return "starts and kills the server: needs --server-command"
+            elif need == "tokens":
+                if self.key is None:
+                    return "makes tokens of its own: needs --key-file"
             elif need not in self.has:
                 return f"needs a server with {need}: --has {need}"
         return None
@@ -78,7 +85,14 @@ async def _failure_of(server: ServerUnderTest, content: ServerTimelines, timelin
     try:
         async with _server_for(server, timeline) as (dialer, control), trio.open_nursery() as nursery:
             run = ServerRun(
-                timeline, dialer, nursery, let=content.let, control=control, token=server.token, seconds=server.seconds
+                timeline,
+                dialer,
+                nursery,
+                let=content.let,
+                control=control,
+                token=server.token,
+                key=server.key,
+                seconds=server.seconds,
             )
             try:
                 await run.play()

@@ -1,0 +1,100 @@
+"""Steps about connections: how they begin and end, and plain HTTP beside them."""
+
+import time
+
+import trio
+from websockets.exceptions import InvalidStatus
+
+from turnwire.conformance.patterns import Mismatch, match
+from turnwire.conformance.peer import Peer
+from turnwire.conformance.scene import Doing, Scene
+from turnwire.gateway.tokens import create_token
+from turnwire_protocol import server_steps as steps
+from turnwire_protocol.timeline_steps import Close, Cut
+
+
+class ConnectionSteps:
+    """The connections of a timeline's clients."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.doing: Doing = {
+            steps.Connect: self._connect,
+            steps.Token: self._token,
+            Cut: self._cut,
+            Close: self._close,
+            steps.Closed: self._closed,
+            steps.Stall: self._stall,
+            steps.ReadOn: self._read_on,
+            steps.Http: self._http,
+        }
+
+    async def _connect(self, step: steps.Connect) -> None:
+        peer = self._scene.peers.setdefault(step.by, Peer(step.by, self._scene.nursery))
+        peer.follow = step.follow
+        headers = {name: str(self._scene.filled(value)) for name, value in step.headers.items()}
+        try:
+            await peer.open(
+                self._scene.dialer, format=step.format, subprotocols=step.subprotocols, headers=headers, slow=step.slow
+            )
+        except InvalidStatus as refusal:
+            if refusal.response.status_code != step.refused:
+                raise Mismatch(f"the opening was answered by {refusal.response.status_code}") from None
+            return
+        if step.refused is not None:
+            raise Mismatch(f"a WebSocket was opened, and should have been refused with {step.refused}")
+        if step.hello:
+            hello = {"op": "hello", "client": "turnwire-conformance/1"}
+            if step.token is not None:
+                hello["token"] = step.token
+            await self._scene.answered(peer, await peer.send(self._scene.request(hello)), {}, None)
+
+    async def _token(self, step: steps.Token) -> None:
+        assert self._scene.key is not None, "a timeline that makes tokens must say that it needs `tokens`"
+        await trio.lowlevel.checkpoint()
+        self._scene.variables[step.name] = create_token(
+            self._scene.key,
+            subject=str(self._scene.filled(step.sub)),
+            roles=step.roles,
+            grants={str(self._scene.filled(session)): level for session, level in step.grants.items()},
+            lifetime_s=step.lifetime,
+            now=time.time(),
+        )
+
+    async def _cut(self, step: Cut) -> None:
+        peer = self._scene.peer(step.by)
+        await peer.link.stream.cut(step.how)
+        await peer.until(lambda: peer.link.code is not None, gone=True)
+
+    async def _close(self, step: Close) -> None:
+        await self._scene.peer(step.by).link.connection.aclose(step.code)
+
+    async def _closed(self, step: steps.Closed) -> None:
+        peer = self._scene.peer(step.by)
+        self._scene.last = "the connection stands"
+        await peer.until(lambda: peer.link.code is not None, gone=True)
+        match(step.code, peer.link.code, self._scene.variables)
+
+    async def _stall(self, step: steps.Stall) -> None:
+        self._scene.peer(step.by).link.stream.stall()
+        await trio.lowlevel.checkpoint()
+
+    async def _read_on(self, step: steps.ReadOn) -> None:
+        self._scene.peer(step.by).link.stream.read_on()
+        await trio.lowlevel.checkpoint()
+
+    async def _http(self, step: steps.Http) -> None:
+        stream = await self._scene.dialer.open_stream()
+        async with stream:
+            headers = {"Host": self._scene.dialer.url.split("/")[2], "Connection": "close", **step.headers}
+            lines = [f"GET {step.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+            await stream.send_all("\r\n".join(lines).encode())
+            head = b""
+            while b"\r\n" not in head:
+                chunk = await stream.receive_some()
+                if not chunk:
+                    raise Mismatch(f"GET {step.path} was not answered")
+                head += bytes(chunk)
+        status = int(head.split(b" ")[1])
+        if status != step.status:
+            raise Mismatch(f"GET {step.path} was answered by {status}, expected {step.status}")
