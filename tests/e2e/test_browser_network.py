@@ -10,6 +10,7 @@ import pytest
 from browser_driver import Browser, Tab
 from browser_pages import AGENTS, DONE, ENDLESS, IDLE, all_show_what_the_server_holds, more_than, session_of, stored
 from harness import ServerProcess, server_process, wire_client
+from turnwire.conformance.processes import free_port
 
 pytestmark = pytest.mark.browser
 
@@ -44,8 +45,8 @@ async def open_tabs(chromium: Browser, server: ServerProcess, prompt: str, count
 async def test_W8_a_restart_in_mid_answer_and_what_was_written_meanwhile_goes_out_once(
     data: Path, chromium: Browser
 ) -> None:
-    async with server_process(data, *TICKS, "--grace-seconds", "0") as server:
-        port = server.port
+    port = free_port()
+    async with server_process(data, *TICKS, "--grace-seconds", "0", port=port) as server:
         tabs, session_id = await open_tabs(chromium, server, ENDLESS, 3)
         for tab in tabs:
             await tab.wait(more_than(200))
@@ -64,8 +65,8 @@ async def test_W8_a_restart_in_mid_answer_and_what_was_written_meanwhile_goes_ou
 
 
 async def test_Z6_seven_tabs_follow_one_answer_through_a_kill_9_and_the_next_one(data: Path, chromium: Browser) -> None:
-    async with server_process(data, *TICKS) as server:
-        port = server.port
+    port = free_port()
+    async with server_process(data, *TICKS, port=port) as server:
         tabs, session_id = await open_tabs(chromium, server, ENDLESS, TABS)
         for tab in tabs:
             await tab.wait(more_than(100))

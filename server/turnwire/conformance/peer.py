@@ -291,10 +291,3 @@ def state_of(view: SessionView) -> Map:
     names = ("status", "reason", "epoch", "seq", "session", "messages", "turn", "queue", "interactions", "total")
     state = {name: getattr(view, name) for name in (*names, "has_more", "next_before_sequence")}
     return {name: value for name, value in state.items() if value is not None}
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

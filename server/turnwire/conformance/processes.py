@@ -1,7 +1,9 @@
 """A server that the pack starts itself, by a command line with places for port, data file and folder."""
 
+import secrets
 import shlex
 import signal
+import socket
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Final
 
 import trio
 
-from turnwire.conformance.peer import TcpDialer, free_port
+from turnwire.conformance.peer import TcpDialer
 
 KNOCK_SECONDS: Final = 0.05
 """How long to wait before knocking again at a port where nobody listens yet."""
@@ -78,3 +80,16 @@ class CommandServer(TcpDialer):
 def has_folder(command: str) -> bool:
     """The command line has a place for a folder, so the server may have a workspace."""
     return "{folder}" in command
+
+
+LASTING_PORTS: Final = range(10_000, 30_000)
+"""Below those that systems give to whoever asks for any."""
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on, and that nobody is given by chance while its server restarts."""
+    while True:
+        port = secrets.choice(LASTING_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
