@@ -9,10 +9,13 @@ import pytest
 import trio
 from websockets.exceptions import ConnectionClosed, InvalidMessage
 
-from harness import Map, Refused, ServerProcess, WireClient, server_process, texts, wire_client
+from harness import PATIENCE_SECONDS, Map, Refused, ServerProcess, WireClient, server_process, texts, wire_client
 
 KILLS = 50
 SEED = 20_261_130
+LONGEST_LIFE = 40
+"""How many Mutations of one Session a life may last: some answers."""
+
 SESSIONS = ("crash-1", "crash-2", "crash-3")
 
 
@@ -28,10 +31,11 @@ class Ledger:
         self.cut_off = 0
         """How often a client lost its connection."""
 
-    async def talk(self, server: ServerProcess, session_id: str) -> None:
+    async def talk(self, server: ServerProcess, session_id: str, moment: "Moment") -> None:
         """Prompts one Session until the server dies; the unanswered ones of the last life come first."""
         try:
-            async with wire_client(server.url) as client:
+            async with wire_client(server.url) as client, trio.open_nursery() as nursery:
+                nursery.start_soon(moment.watch, client, session_id)
                 await self._create(client, session_id)
                 await client.subscribe(session_id)
                 while True:
@@ -60,6 +64,25 @@ class Ledger:
         self.receipts[request_id] = receipt
         self.sessions[request_id] = session_id
         self.open[session_id].remove(request_id)
+
+
+class Moment:
+    """When the server of this life is to die: after so many Mutations of one Session, or before anything is asked."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._session_id = chance.choice(SESSIONS)
+        self._mutations = chance.randint(0, LONGEST_LIFE)
+        self._has_come = trio.Event()
+
+    async def watch(self, client: WireClient, session_id: str) -> None:
+        if session_id == self._session_id:
+            await client.until(lambda: len(client.mutations) >= self._mutations)
+            self._has_come.set()
+
+    async def wait(self) -> None:
+        if self._mutations > 0:
+            with trio.fail_after(PATIENCE_SECONDS):
+                await self._has_come.wait()
 
 
 def integrity(data: Path) -> str:
@@ -91,9 +114,10 @@ async def test_K8_random_kills_lose_no_acknowledged_prompt_and_run_none_twice(da
     ledger = Ledger()
     for kill in range(KILLS):
         async with server_process(data) as server, trio.open_nursery() as nursery:
+            moment = Moment(chance)
             for session_id in SESSIONS:
-                nursery.start_soon(ledger.talk, server, session_id)
-            await trio.sleep(chance.uniform(0.0, 0.4))
+                nursery.start_soon(ledger.talk, server, session_id, moment)
+            await moment.wait()
             await server.kill()
         assert integrity(data) == "ok", f"after kill {kill} of seed {SEED}"
 
