@@ -1,12 +1,13 @@
-"""A real browser for tests: `browser()` gives tabs of headless Chromium that do what a person does.
+"""A real browser for tests: `Chromium.tabs()` gives tabs of headless Chromium that do what a person does.
 
-Chromium is started once, by `Chromium`; each `browser()` has a profile of its own in it.
+Chromium is started once; each `tabs()` has a profile of its own in it.
 """
 
 import json
+import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -27,36 +28,35 @@ class BrowserFault(Exception):
 
 
 class Browser:
-    def __init__(self, process: trio.Process) -> None:
-        self._process = process
-        self._ids = count(1)
+    """What one test does with the browser. Commands go to the driver, and answers come from it, in lines."""
+
+    def __init__(self, commands: trio.lowlevel.FdStream, answers: trio.lowlevel.FdStream, ids: Iterator[int]) -> None:
+        self._commands = commands
+        self._lines = answers
+        self._ids = ids
         self._answers: dict[int, Any] = {}
         self._arrived: dict[int, trio.Event] = {}
         self._sending = trio.Lock()
-        self.ready = trio.Event()
 
     async def read(self) -> None:
-        """Takes in answers until the browser has gone."""
-        assert self._process.stdout is not None
+        """Takes in answers. Raises BrowserFault when the browser has gone."""
         rest = b""
-        async for chunk in self._process.stdout:
+        async for chunk in self._lines:
             *lines, rest = (rest + bytes(chunk)).split(b"\n")
             for line in lines:
                 answer = json.loads(line)
-                if "ready" in answer:
-                    self.ready.set()
-                else:
-                    self._answers[answer["id"]] = answer
-                    self._arrived.pop(answer["id"]).set()
+                self._answers[answer["id"]] = answer
+                self._arrived.pop(answer["id"]).set()
+        raise BrowserFault("the browser has gone")
 
     async def command(self, command: str, **fields: Any) -> Any:
         """Raises BrowserFault."""
         number = next(self._ids)
         self._arrived[number] = arrived = trio.Event()
-        assert self._process.stdin is not None
         line = json.dumps({"id": number, "command": command, **fields}) + "\n"
-        async with self._sending:
-            await self._process.stdin.send_all(line.encode())
+        with trio.CancelScope(shield=True):  # half a line would spoil the next one
+            async with self._sending:
+                await self._commands.send_all(line.encode())
         await arrived.wait()
         answer = self._answers.pop(number)
         if "error" in answer:
@@ -159,42 +159,35 @@ PACKAGE = ROOT / "clients" / "js" / "package.json"
 
 
 class Chromium:
-    """One headless Chromium for any number of tests, each of which takes seconds less than with one of its own."""
+    """One headless Chromium for any number of tests, one after the other, each of which takes seconds less so."""
 
     def __init__(self) -> None:
         assert CHROMIUM is not None, "Chromium is not installed: apt-get install chromium"
-        command = ["node", str(DRIVER), str(PACKAGE), "serve", CHROMIUM]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = ["node", str(DRIVER), str(PACKAGE), CHROMIUM, str(WAIT_MS)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self.endpoint = str(json.loads(self._process.stdout.readline())["endpoint"])
+        self._commands, self._answers = self._process.stdin, self._process.stdout
+        assert json.loads(self._answers.readline()) == {"ready": True}
+        self._ids = count(1)
 
     def close(self) -> None:
         # It ends with its input.
         self._process.communicate(timeout=30)
 
-
-@asynccontextmanager
-async def browser(endpoint: str) -> AsyncIterator[Browser]:
-    """Tabs in the Chromium behind `endpoint`, closed at the end of the block."""
-    process = await trio.lowlevel.open_process(
-        ["node", str(DRIVER), str(PACKAGE), "drive", endpoint, str(WAIT_MS)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    async with trio.open_nursery() as nursery:
-        driver = Browser(process)
-        nursery.start_soon(driver.read)
-        try:
-            with trio.fail_after(60):
-                await driver.ready.wait()
-            yield driver
-        finally:
-            assert process.stdin is not None
-            with trio.CancelScope(shield=True):
-                await process.stdin.aclose()
-                with trio.move_on_after(10):
-                    await process.wait()
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-            nursery.cancel_scope.cancel()
+    @asynccontextmanager
+    async def tabs(self) -> AsyncIterator[Browser]:
+        """A fresh browser, whose tabs are closed at the end of the block."""
+        async with (
+            trio.lowlevel.FdStream(os.dup(self._commands.fileno())) as commands,
+            trio.lowlevel.FdStream(os.dup(self._answers.fileno())) as answers,
+            trio.open_nursery() as nursery,
+        ):
+            browser = Browser(commands, answers, self._ids)
+            nursery.start_soon(browser.read)
+            try:
+                yield browser
+            finally:
+                with trio.CancelScope(shield=True), trio.fail_after(WAIT_MS / 1000):
+                    await browser.command("reset")
+                nursery.cancel_scope.cancel()

@@ -4,49 +4,41 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
-const [packageJson, role, where, patienceMs] = process.argv.slice(2);
+const [packageJson, executablePath, patienceMs] = process.argv.slice(2);
 const require = createRequire(packageJson);
 const { chromium } = require("playwright-core");
 
-// `serve PATH` runs the browser until the input ends, and tells where it listens.
-if (role === "serve") {
-  const server = await chromium.launchServer({
-    executablePath: where,
-    headless: true,
-    // Pages come back from the back/forward cache as they do for people.
-    ignoreDefaultArgs: ["--disable-back-forward-cache"],
-    args: [
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-quic",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-      // Tabs that are not in front go on as if they were.
-      "--disable-backgrounding-occluded-windows",
-    ],
-  });
-  console.log(JSON.stringify({ endpoint: server.wsEndpoint() }));
-  for await (const _ of process.stdin);
-  await server.close();
-  process.exit();
-}
-
 const POLL_MS = 20;
 
-// `drive ENDPOINT PATIENCE_MS` carries out commands in it; none waits longer than that.
-const browser = await chromium.connect(where);
-const context = await newContext();
+const browser = await chromium.launch({
+  executablePath,
+  headless: true,
+  // Pages come back from the back/forward cache as they do for people.
+  ignoreDefaultArgs: ["--disable-back-forward-cache"],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    // Tabs that are not in front go on as if they were.
+    "--disable-backgrounding-occluded-windows",
+  ],
+});
+const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const running = new Set();
 const tabs = new Map();
 const sessions = new Map();
-const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const faults = [];
+let shared;
 
 const commands = {
   // Opens a tab at `url`; `options` as for a new context of its own (colorScheme, viewport), else all tabs share one.
   async open({ tab, url, options }) {
-    const page = await (options ? await newContext(options) : context).newPage();
+    shared ??= newContext();
+    const page = await (await (options ? newContext(options) : shared)).newPage();
     page.on("pageerror", (error) => faults.push(`${tab}: ${error.message}`));
     page.on("console", (message) => {
       if (message.type() === "error") faults.push(`${tab}: ${message.text()}`);
@@ -103,16 +95,30 @@ const commands = {
     tabs.delete(tab);
   },
   // Errors that pages threw or logged so far.
-  faults: async () => faults,
+  faults: async () => [...faults],
 };
 
 console.log(JSON.stringify({ ready: true }));
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, command, ...fields } = JSON.parse(line);
-  answer(id, commands[command](fields));
+  const work = answer(id, command === "reset" ? reset() : commands[command](fields));
+  running.add(work);
+  work.then(() => running.delete(work));
 }
 await browser.close();
 
+// Closes every tab and forgets what was in it; answered when all other commands have their answers.
+async function reset() {
+  const others = [...running];
+  shared = undefined;
+  await Promise.all(browser.contexts().map((context) => context.close()));
+  await Promise.all(others);
+  tabs.clear();
+  sessions.clear();
+  faults.length = 0;
+}
+
+// No command in it waits longer than the tests do.
 async function newContext(options) {
   const made = await browser.newContext(options);
   made.setDefaultTimeout(Number(patienceMs));
@@ -125,9 +131,10 @@ function unlessReloaded(error) {
 }
 
 // Answers come when they are ready, not in the order of the commands: tabs work side by side.
-function answer(id, work) {
-  Promise.resolve(work).then(
-    (value) => console.log(JSON.stringify({ id, value: value ?? null })),
-    (error) => console.log(JSON.stringify({ id, error: String(error) })),
-  );
+async function answer(id, work) {
+  try {
+    console.log(JSON.stringify({ id, value: (await work) ?? null }));
+  } catch (error) {
+    console.log(JSON.stringify({ id, error: String(error) }));
+  }
 }

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from browser_driver import CHROMIUM, Browser, Chromium, browser
+from browser_driver import CHROMIUM, Browser, Chromium
 from harness import ServerProcess, server_process
 from model_service import service
 
-__all__ = ["chromium", "chromium_endpoint", "data", "server", "service"]
+__all__ = ["chromium", "data", "server", "service", "the_chromium"]
 
 
 @pytest.fixture
@@ -24,15 +24,15 @@ async def server(data: Path) -> AsyncIterator[ServerProcess]:
 
 
 @pytest.fixture(scope="session")
-def chromium_endpoint() -> Iterator[str]:
+def the_chromium() -> Iterator[Chromium]:
     if CHROMIUM is None:
         pytest.skip("left out: Chromium is not installed on this machine")
     chromium = Chromium()
-    yield chromium.endpoint
+    yield chromium
     chromium.close()
 
 
 @pytest.fixture
-async def chromium(chromium_endpoint: str) -> AsyncIterator[Browser]:
-    async with browser(chromium_endpoint) as driver:
-        yield driver
+async def chromium(the_chromium: Chromium) -> AsyncIterator[Browser]:
+    async with the_chromium.tabs() as browser:
+        yield browser
