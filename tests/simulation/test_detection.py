@@ -12,7 +12,7 @@ from msgspec import structs
 from simulation.simulate import run_seed
 from simulation.world import MakeRegistry
 from turnwire.models.base import ModelError
-from turnwire.sessions.answer import Answer
+from turnwire.sessions.attempts import Attempts
 from turnwire.sessions.channel import Channel, EndReason
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.interactions import Interactions
@@ -149,13 +149,13 @@ class LooksAtNoRevision(Interactions):
         return await super().respond(interaction_id, **answer)
 
 
-class KeepsHalfSteps(Answer):
+class KeepsHalfSteps(Attempts):
     async def _roll_back(self, step: Any) -> None:
         await trio.lowlevel.checkpoint()
 
 
-class NeverRetries(Answer):
-    async def _fail_step(self, turn: Turn, call: ModelCall, error: ModelError) -> None:
+class NeverRetries(Attempts):
+    async def fail(self, turn: Turn, call: ModelCall, error: ModelError) -> None:
         call.scope.cancel()
 
 
@@ -243,7 +243,7 @@ BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
         )
     },
     **{
-        kind.__name__: (_become(kind, lambda session: session.loop.answer), rules)
+        kind.__name__: (_become(kind, lambda session: session.loop.attempts), rules)
         for kind, rules in (
             (KeepsHalfSteps, {"S2"}),
             (NeverRetries, {"K1"}),

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from turnwire.context.composer import HistoryBounds
 from turnwire.sessions.answer import Answer
+from turnwire.sessions.attempts import Attempts
 from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, receipt_of
 from turnwire.sessions.tool_calls import ToolCalls
 from turnwire.sessions.turns import Turn, TurnResult, changes_part, error_part
@@ -46,6 +47,7 @@ class TurnLoop:
         self._session = session
         self._env = session.env
         self.answer = Answer(session, self)
+        self.attempts = Attempts(session, self)
         self.tools = ToolCalls(session, self)
         self.active: Turn | None = None
         self.queue: deque[Turn] = deque()
@@ -141,7 +143,7 @@ class TurnLoop:
             self.active = turn
             session.publish(self._start_of(turn))
             session.publish_message(message)
-            self.answer.begin_step(turn)
+            self.attempts.begin_step(turn)
         else:
             self.queue.append(turn)
             session.publish_message(message)
@@ -181,7 +183,7 @@ class TurnLoop:
             self.queue.popleft()
             self.active = turn
             self._session.publish(self._start_of(turn))
-            self.answer.begin_step(turn)
+            self.attempts.begin_step(turn)
 
     def _start_of(self, turn: Turn) -> TurnStart:
         """Its `created_at` is the Turn's `started_at`: who saw it start and who joins later agree (W4)."""
@@ -198,7 +200,7 @@ class TurnLoop:
         else:
             if turn.unread:
                 await self._session.close_message()
-            self.answer.begin_step(turn)
+            self.attempts.begin_step(turn)
 
     # ---------------------------------------------------------------------------------------------------------- stop
 
