@@ -12,6 +12,7 @@ from msgspec import structs
 from simulation.simulate import run_seed
 from simulation.world import MakeRegistry
 from turnwire.models.base import ModelError
+from turnwire.sessions.admission import Admission
 from turnwire.sessions.attempts import Attempts
 from turnwire.sessions.channel import Channel, EndReason
 from turnwire.sessions.environment import Environment
@@ -115,7 +116,7 @@ class NeverFinishes(TurnLoop):
         turn.finished.set()
 
 
-class AnswersTwice(TurnLoop):
+class AnswersTwice(Admission):
     async def prompt(self, prompt: Prompt, options: PromptOptions) -> Receipt:
         fresh = structs.replace(prompt, client_request_id=self._env.new_id("req"))
         return await super().prompt(fresh, options)
@@ -213,6 +214,7 @@ def _newest_first(session: Session) -> None:
 
 BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
     "SkipsNumbers": (_channel(SkipsNumbers), {"W5"}),
+    "AnswersTwice": (_become(AnswersTwice, lambda session: session.loop.admission), {"S9"}),
     "LosesMutations": (_channel(LosesMutations), {"S5"}),
     "EndsInSilence": (_channel(EndsInSilence), {"L1"}),
     "AnswersNewestFirst": (_newest_first, {"T1"}),
@@ -231,7 +233,6 @@ BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
         for kind, rules in (
             (FinishesTwice, {"T1"}),
             (NeverFinishes, {"T1", "K1"}),
-            (AnswersTwice, {"S9"}),
         )
     },
     **{

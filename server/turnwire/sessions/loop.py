@@ -1,7 +1,7 @@
-"""The loop: how a Session's Turns start, wait and finish (T1-T4, S3, S8, S9).
+"""The loop: how a Session's Turns wait, start, go on and finish (T1-T4, S3, S8).
 
-Runs in the Session's task only. A Turn is `queued` (stored, waiting), running, or finished exactly once. What the
-model says in a running Turn is `answer`.
+Runs in the Session's task only. A Turn is `queued` (stored, waiting), running, or finished exactly once. How prompts
+become Turns is `admission`, how a Step of one is asked of the model `attempts`, what the model says `answer`.
 """
 
 import logging
@@ -9,19 +9,18 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from turnwire.context.composer import HistoryBounds
+from turnwire.sessions.admission import Admission
 from turnwire.sessions.answer import Answer
 from turnwire.sessions.attempts import Attempts
-from turnwire.sessions.prompts import Prompt, PromptOptions, accepted_answer, receipt_of
 from turnwire.sessions.tool_calls import ToolCalls
 from turnwire.sessions.turns import Turn, TurnResult, changes_part, error_part
 from turnwire.store.base import Operation, SaveMessage, SaveTurn, StoreUnavailable, TurnRecord
 from turnwire.tools.base import FileDiffSummary
 from turnwire_protocol import frames
-from turnwire_protocol.codes import RequestError
-from turnwire_protocol.messages import AgentMessage, UserMessage
+from turnwire_protocol.messages import AgentMessage
 from turnwire_protocol.mutations import (
     FileDiff,
     TurnError,
@@ -46,6 +45,7 @@ class TurnLoop:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._env = session.env
+        self.admission = Admission(session, self)
         self.answer = Answer(session, self)
         self.attempts = Attempts(session, self)
         self.tools = ToolCalls(session, self)
@@ -84,83 +84,7 @@ class TurnLoop:
             turn_sequence=1 if active is None else active.sequence,
         )
 
-    # ------------------------------------------------------------------------------------------------------- prompts
-
-    async def prompt(self, prompt: Prompt, options: PromptOptions) -> frames.Receipt:
-        """Stores a prompt, and decides where it goes (T1, S9).
-
-        Into a Turn of its own when the Session is idle (`started`); into the running Turn when it names that one by
-        `expected_turn_id` (`steered`: its next Step reads it, M8); else behind those that wait (`queued`).
-
-        Raises RequestError `conflict`, `rate_limited`, `draining` or `too_large`, StoreUnavailable.
-        """
-        session = self._session
-        known = await self._env.store.request(session.session_id, prompt.client_request_id)
-        if known is not None:
-            return receipt_of(known, prompt)
-        self._admit(options)
-        now = self._env.now()
-        steered = self.active if options.expected_turn_id else None
-        turn_id = steered.turn_id if steered else self._env.new_id("turn")
-        message = prompt.message(
-            session_id=session.session_id,
-            turn_id=turn_id,
-            message_id=self._env.new_id("msg"),
-            sequence=session.record.message_count + 1,
-            now=now,
-            max_bytes=self._env.limits.message_bytes,
-        )
-        receipt = frames.Receipt(
-            outcome="steered" if steered else "queued" if self.busy else "started",
-            turn_id=turn_id,
-            message_id=message.message_id,
-            sequence=message.sequence,
-        )
-        accepted = accepted_answer(prompt, receipt, session.session_id, now)
-        stored: list[Operation] = [*session.brought_back(), SaveMessage(message), accepted]
-        if steered is not None:
-            await session.commit(stored)
-            steered.unread += 1
-            session.publish_message(message)
-        else:
-            await self._accept(message, stored, starts=not self.busy)
-        return receipt
-
-    async def _accept(self, message: UserMessage, stored: list[Operation], *, starts: bool) -> None:
-        """A prompt with a Turn of its own: it starts now, or waits."""
-        session = self._session
-        assert not isinstance(message.turn_id, UnsetType)
-        record = TurnRecord(
-            turn_id=message.turn_id,
-            session_id=session.session_id,
-            status="running" if starts else "queued",
-            created_at=message.created_at,
-            started_at=message.created_at if starts else None,
-        )
-        await session.commit([SaveTurn(record), *stored])
-        turn = Turn(record, message.message_id, message.sequence)
-        if starts:
-            self.active = turn
-            session.publish(self._start_of(turn))
-            session.publish_message(message)
-            self.attempts.begin_step(turn)
-        else:
-            self.queue.append(turn)
-            session.publish_message(message)
-
-    def _admit(self, options: PromptOptions) -> None:
-        if options.draining:
-            raise RequestError("draining", "the server is about to restart; send the prompt again after it")
-        if options.if_idle and self.busy:
-            raise RequestError("conflict", "if_idle: a turn is running", field="if_idle")
-        if options.expected_turn_id:
-            running = self.active.turn_id if self.active and self.active.closing is None else "none"
-            if running != options.expected_turn_id:
-                fault = f"expected_turn_id: the running turn is {running}"
-                raise RequestError("conflict", fault, field="expected_turn_id")
-        waiting = self.active.unread if self.active and options.expected_turn_id else len(self.queue)
-        if waiting >= self._env.limits.queued_prompts:
-            raise RequestError("rate_limited", f"{waiting} prompts are waiting already")
+    # ------------------------------------------------------------------------------------------------------- running
 
     async def _start_next(self) -> None:
         """The oldest queued prompt becomes the running Turn."""
@@ -182,10 +106,10 @@ class TurnLoop:
             turn.record = record
             self.queue.popleft()
             self.active = turn
-            self._session.publish(self._start_of(turn))
+            self._session.publish(self.start_of(turn))
             self.attempts.begin_step(turn)
 
-    def _start_of(self, turn: Turn) -> TurnStart:
+    def start_of(self, turn: Turn) -> TurnStart:
         """Its `created_at` is the Turn's `started_at`: who saw it start and who joins later agree (W4)."""
         envelope = {**self._session.envelope(), "created_at": turn.record.started_at}
         return TurnStart(**envelope, turn_id=turn.turn_id)

@@ -282,7 +282,7 @@ class Registry:
         async def prompt_now() -> frames.Receipt:
             # Asked in the Session's turn, not in the caller's: a drain may have begun while the job waited (W8).
             options = PromptOptions(if_idle=if_idle, expected_turn_id=expected_turn_id, draining=self.draining)
-            return await session.loop.prompt(prompt, options)
+            return await session.loop.admission.prompt(prompt, options)
 
         return await session.do(prompt_now)
 
