@@ -42,8 +42,8 @@ class Turnwire:
 
     `data` is the SQLite file; `model` is a provider, `scripted`, or `openai:NAME` or `anthropic:NAME` with an optional
     `base_url`. `context_window_tokens` is what the model reads at most: a longer history is summarised. `titles` is
-    whether the model names Sessions that nobody named. Raises ValueError for an unknown model, or for two tools of one
-    name.
+    whether the model names Sessions that nobody named. Raises ValueError for an unknown model, for two tools of one
+    name and for a window of no tokens; TypeError for a model or a tool that is none.
     """
 
     def __init__(
@@ -59,6 +59,10 @@ class Turnwire:
     ) -> None:
         self._data = Path(data)
         self._provider = provider_for(model, base_url=base_url) if isinstance(model, str) else model
+        if not all(hasattr(self._provider, name) for name in ("name", "stream", "aclose")):
+            raise TypeError(f"model: {model!r} is no ModelProvider; it needs `name`, `stream` and `aclose`")
+        if type(context_window_tokens) is not int or context_window_tokens < 1:
+            raise ValueError(f"context_window_tokens: expected an integer >= 1, got {context_window_tokens!r}")
         self._tools = ToolRegistry(tools)
         self._limits = limits or SessionLimits()
         self._context_window_tokens = context_window_tokens

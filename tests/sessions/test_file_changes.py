@@ -139,6 +139,21 @@ async def test_L5_a_turn_that_was_stopped_tells_what_it_had_changed(autojump_clo
         assert [part["type"] for part in (await w.stored())[-1]["parts"]] == ["tool", "tool", "data", "error"]
 
 
+@tool
+async def misreport(context: ToolContext) -> str:
+    """Says what cannot be a change."""
+    context.changed("a.txt", b"old", "new")  # type: ignore[arg-type]
+    return "not reached"
+
+
+async def test_L5_a_change_that_is_none_fails_its_call_and_not_the_turn(world: MakeWorld) -> None:
+    async with world(tool_calls(("misreport", "{}")), text_answer("ok"), tools=ToolRegistry((misreport,))) as w:
+        await w.session()
+        assert await exchange(w, "x") == "completed"
+        (part,) = [part for part in (await w.stored())[1]["parts"] if part["type"] == "tool"]
+        assert (part["state"], part["error"]) == ("failed", "TypeError: changed: before is text or None, not bytes")
+
+
 async def test_L5_comparing_large_files_holds_up_nobody_else(world: MakeWorld) -> None:
     step = tool_calls(("write", '{"lines":800}'))
     async with world(step, text_answer("ok", every=0.0), tools=TOOLS) as w:

@@ -12,7 +12,7 @@ from turnwire.models.base import ModelError
 from turnwire.sessions.environment import SessionLimits
 from turnwire.store.memory import MemoryStore
 from turnwire.tools.base import OUTPUT_BYTES, Question, Tool, ToolContext, ToolFailure, ToolInputError
-from turnwire.tools.registry import ToolRegistry
+from turnwire.tools.registry import ToolRegistry, tool
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import ConfigChange
 from turnwire_protocol.parts import TextInput
@@ -419,6 +419,32 @@ async def test_W10_an_answer_is_as_large_as_a_result_at_most_and_a_shorter_one_s
             await answer(card, fitting)
         await until_idle(w, watcher)
         assert {tool["state"] for tool in parts((await w.stored())[1], "tool")} == {"completed"}
+
+
+async def test_Q2_a_tool_that_fails_as_it_is_stopped_harms_nobody(autojump_clock: object, world: MakeWorld) -> None:
+    """In a nursery its fault comes together with the cancellation, and must not pass for one of the Session."""
+
+    @tool
+    async def torn() -> None:
+        """Fails as it is stopped."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ToolFailure("in its last moments")
+
+    async with world(tool_calls(("torn", "{}")), text_answer("ok"), tools=ToolRegistry((torn,))) as w:
+        await w.session()
+        watcher = await w.watch()
+        await prompt(w)
+        await trio.sleep(5)
+        assert (await w.registry.stop("s1")).stopped
+        await trio.testing.wait_all_tasks_blocked()
+        assert watcher.restarts == 0
+        await prompt(w, request_id="r2")
+        await until_idle(w, watcher)
+        assert watcher.view.messages == await w.stored()
 
 
 async def test_Q5_stop_cancels_the_card_in_the_same_commit_in_every_tab(

@@ -138,6 +138,19 @@ class Odd(Exception):
     pass
 
 
+class Panic(BaseException):
+    """What extension modules raise that trust nobody to go on."""
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise Odd
+
+
+class SpeechlessFailure(Speechless, ToolFailure):
+    pass
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
@@ -147,6 +160,10 @@ class Odd(Exception):
         (Odd("broken"), "Odd: broken"),
         (Odd(), "Odd"),
         (SystemExit(3), "SystemExit: 3"),
+        (Panic("from below"), "Panic: from below"),
+        (BaseExceptionGroup("nursery", [Panic("one"), Odd("two")]), "BaseExceptionGroup: nursery (2 sub-exceptions)"),
+        (Speechless(), "Speechless: and it failed to say why"),
+        (SpeechlessFailure(), "and it failed to say why"),
         (ExceptionGroup("nursery", [ExceptionGroup("inner", [ToolFailure("deep down")])]), "deep down"),
         (Odd("x" * 10_000), "Odd: " + "x" * (ERROR_CHARACTERS - 6) + "…"),
     ],
@@ -257,6 +274,54 @@ async def test_T3_a_stop_passes_through_a_tool_that_catches_everything(context: 
         nursery.cancel_scope.cancel()
     assert nursery.cancel_scope.cancelled_caught
     assert results == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), GeneratorExit(), BaseExceptionGroup("nursery", [Odd(), KeyboardInterrupt()])],
+)
+async def test_P5_what_is_meant_for_the_server_passes_through(error: BaseException, context: ToolContext) -> None:
+    @tool
+    async def interrupted() -> None:
+        """Is interrupted."""
+        raise error
+
+    with pytest.raises(BaseException) as caught:  # noqa: PT011 - this one, and no other
+        await call(interrupted, {}, context)
+    if isinstance(error, BaseExceptionGroup):
+        assert isinstance(caught.value, BaseExceptionGroup)
+        assert caught.value.exceptions == error.exceptions[1:]
+    else:
+        assert caught.value is error
+
+
+async def test_T3_a_stop_passes_through_the_nursery_of_a_tool_that_fails_meanwhile(
+    context: ToolContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    @tool
+    async def torn() -> None:
+        """Fails as it is stopped."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise Odd
+
+    results: list[ToolResult] = []
+
+    async def run() -> None:
+        results.append(await call(torn, {}, context))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert nursery.cancel_scope.cancelled_caught
+    assert results == []
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.exc_info[0] is Odd
 
 
 async def test_L5_a_tool_reports_changes_from_its_thread() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import lru_cache, partial, wraps
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from turnwire.tools.base import Tool, ToolContext, ToolInputError
+from turnwire.tools.base import Tool, ToolContext, ToolInputError, ToolResult
 from turnwire.tools.registry import ToolRegistry, tool
 from turnwire_protocol.codec import MAX_DEPTH, check_json
 
@@ -142,9 +143,40 @@ def _yields(count: int) -> Iterator[int]:
     yield count
 
 
+def _hidden(__count: int) -> None:
+    """Text."""
+
+
+class Counter:
+    """Counts by itself."""
+
+    step = 2
+
+    def method(self, count: int, context: ToolContext | None = None) -> int:
+        """Text."""
+        assert context is not None
+        return count * self.step
+
+    async def slowly(self, count: "Count") -> int:
+        """Text."""
+        return count * self.step
+
+    async def __call__(self, count: "Count") -> int:
+        return count * self.step
+
+
+Count = Annotated[int, Meta(ge=1)]
+
+
+def _self(self, count: int) -> None:  # type: ignore[no-untyped-def]
+    """Text."""
+
+
 @pytest.mark.parametrize(
     ("function", "clause"),
     [
+        (_hidden, "parameter `__count` begins with two underscores"),
+        (_self, "parameter `self` is that of a method"),
         (_no_docstring, "needs a docstring"),
         (_no_hint, "parameter `count` has no type hint"),
         (_variadic, "parameter `count` is variadic"),
@@ -166,11 +198,63 @@ def test_P5_a_function_that_makes_no_good_tool_is_refused_at_once(function: Any,
 
 
 @pytest.mark.parametrize(
+    ("thing", "clause"),
+    [
+        (5, "int is none"),
+        ("name", "str is none"),
+        (plain, "Tool is none"),
+        (Counter, "Counter is none"),
+        (Counter(), "a Counter has no name, so give it one"),
+        (partial(_bad_default, count=1), "a partial has no name, so give it one"),
+    ],
+)
+def test_P5_what_is_no_function_is_refused_by_its_kind(thing: Any, clause: str) -> None:
+    with pytest.raises(TypeError, match=clause) as caught:
+        tool(thing)
+    assert "@tool" in str(caught.value)
+
+
+def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What decorators mostly are: a plain function around any other."""
+
+    @wraps(function)
+    def around(*args: Any, **keywords: Any) -> Any:
+        return function(*args, **keywords)
+
+    return around
+
+
+@logged
+async def _wrapped(count: "Count") -> int:
+    """Text."""
+    return count * 2
+
+
+def _two(count: "Count", step: int) -> int:
+    """Text."""
+    return count * step
+
+
+@pytest.mark.parametrize(
+    "function",
+    [Counter().method, Counter().slowly, Counter(), _wrapped, lru_cache(_two), partial(_two, step=2), logged(_two)],
+)
+async def test_P5_whatever_stands_around_a_function_its_own_words_count(function: Any, use: Use) -> None:
+    made = tool(name="double")(function)
+    assert made.description in ("Text.", "Counts by itself.")
+    assert made.input_schema["properties"]["count"]["type"] == "integer"
+    given = {"count": 4, "step": 2} if made.input_schema["required"] == ["count", "step"] else {"count": 4}
+    assert await use(made, **given) == ToolResult(failed=False, output=8)
+
+
+@pytest.mark.parametrize(
     ("options", "clause"),
     [
         ({"name": "a b"}, "a name is 1 to 64"),
         ({"name": "x" * 65}, "a name is 1 to 64"),
+        ({"name": 5}, "a name is 1 to 64"),
         ({"timeout_seconds": 0}, "more than 0"),
+        ({"timeout_seconds": "5"}, "more than 0"),
         ({"timeout_seconds": float("nan")}, "more than 0"),
         ({"approval": "maybe"}, "'never' or 'ask'"),
     ],
@@ -289,6 +373,13 @@ def test_P5_the_registry_names_both_tools_of_one_name() -> None:
         registry.add(_named("a", "The second."))
     assert [each.name for each in registry] == ["a", "b"]
     assert len(registry) == 2
+
+
+def test_P5_the_registry_takes_tools_only() -> None:
+    with pytest.raises(TypeError, match="'_two' is no Tool: decorate the function with @tool"):
+        ToolRegistry([_two])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="expected several tools, not the tool plain alone"):
+        ToolRegistry(plain)  # type: ignore[arg-type]
 
 
 def test_P5_the_registry_tells_the_model_of_all_its_tools() -> None:

@@ -16,6 +16,8 @@ from turnwire.tools.plain import NotPlain, builtins_of, fitting_prefix, json_siz
 ERROR_CHARACTERS: Final = 4_000
 """How much of a failure's sentence is kept."""
 
+_FOR_THE_SERVER: Final = (trio.Cancelled, KeyboardInterrupt, GeneratorExit)
+
 _log = logging.getLogger(__name__)
 
 
@@ -27,15 +29,21 @@ async def call(tool: Tool, input: Any, context: ToolContext) -> ToolResult:
     sentence, and the output kept), or returns what JSON cannot say. Text beyond OUTPUT_BYTES is cut, and ends by
     saying so; any other result beyond it is a failure that names the size.
 
-    Raises ValueError for a tool that only asks the user; trio.Cancelled passes through.
+    Raises ValueError for a tool that only asks the user. What is meant for the server passes through: trio.Cancelled,
+    KeyboardInterrupt, GeneratorExit.
     """
     if tool.run is None:
         raise ValueError(f"the tool {tool.name} asks the user and has nothing to run")
     try:
         with trio.move_on_after(tool.timeout_seconds) as scope:
             value = await tool.run(input, context)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - no fault of a tool is a fault of the Session
-        return _raised(tool, context, error)
+    except BaseException as error:  # noqa: BLE001 - an extension may raise anything; what is ours is raised again
+        passing, fault = _split(error)
+        if passing is None:
+            return _raised(tool, context, error)  # no fault of a tool is a fault of the Session
+        if fault is not None:
+            _raised(tool, context, fault)  # in its last moments: nobody waits for the result, and it harms nobody
+        raise passing from None
     if scope.cancelled_caught:
         return _failure(f"the tool took longer than {tool.timeout_seconds:g} seconds and was given up")
     try:
@@ -44,18 +52,32 @@ async def call(tool: Tool, input: Any, context: ToolContext) -> ToolResult:
         return _failure(str(error))
 
 
+def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """What is meant for the server, and what is the tool's own: a nursery may give both at once."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(_FOR_THE_SERVER)
+    return (error, None) if isinstance(error, _FOR_THE_SERVER) else (None, error)
+
+
 def _raised(tool: Tool, context: ToolContext, error: BaseException) -> ToolResult:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]  # a nursery of the tool's has wrapped it
     if isinstance(error, ToolFailure):
-        return _failure(str(error) or "the tool failed and did not say why")
+        return _failure(_said(error) or "the tool failed and did not say why")
     _log.error(
         "the tool %(tool)s failed in call %(tool_call_id)s",
         {"tool": tool.name, "tool_call_id": context.tool_call_id},
         exc_info=error,
     )
-    name, message = type(error).__name__, str(error)
+    name, message = type(error).__name__, _said(error)
     return _failure(f"{name}: {message}" if message else name)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever it wanted to say, it has failed to
+        return "and it failed to say why"
 
 
 def _within_limits(builtins: Any) -> ToolResult:

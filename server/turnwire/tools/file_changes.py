@@ -73,7 +73,13 @@ class FileChanges:
         """Notes that the file's whole text was `before` and is `after`; None where there is none.
 
         Of several changes of a path the first `before` and the last `after` count, while there is room for them.
+        Raises TypeError for anything else: it fails the call that said so, and not the Turn.
         """
+        if not isinstance(path, str):
+            raise TypeError(f"changed: path is text, not {type(path).__name__}")
+        for name, text in (("before", before), ("after", after)):
+            if not isinstance(text, str | None):
+                raise TypeError(f"changed: {name} is text or None, not {type(text).__name__}")
         with self._lock:
             known = self._files.get(path)
             if known is None and not self._takes_name(path):

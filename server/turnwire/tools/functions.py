@@ -8,8 +8,9 @@ make a good tool is refused when it is decorated, not when a model first calls i
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import SimpleNamespace
-from typing import Any, Final, get_type_hints, overload
+from typing import Any, Final, get_args, get_type_hints, overload
 
 import msgspec
 import trio
@@ -58,11 +59,19 @@ def tool(
     left alone. It works on to its end, unheard: what it still changes in the world is changed. It also keeps its place
     among the THREADS until then, so that functions which never end at last keep others out, though not the Turns.
 
+    A bound method, a `partial` and an object with `__call__` are functions, too; those without a name need one.
+
     Raises TypeError or ValueError that names the tool and the parameter.
     """
 
-    def decorate(function: Function) -> Tool:
-        return _tool_of(function, name or function.__name__, approval, timeout_seconds)
+    def decorate(function: Any) -> Tool:
+        if not callable(function) or isinstance(function, type):
+            kind = function if isinstance(function, type) else type(function)
+            raise TypeError(f"@tool makes a tool of a function; {kind.__name__} is none")
+        named = getattr(function, "__name__", None) if name is None else name
+        if named is None:
+            raise TypeError(f"@tool: a {type(function).__name__} has no name, so give it one: @tool(name=...)")
+        return _tool_of(function, named, approval, timeout_seconds)
 
     return decorate if function is None else decorate(function)
 
@@ -93,20 +102,20 @@ def input_schema(arguments: type[Struct]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------- signatures
 
 
-def _tool_of(function: Function, name: str, approval: Approval, timeout_seconds: float) -> Tool:
-    if not _NAME.fullmatch(name):
+def _tool_of(function: Function, name: Any, approval: Approval, timeout_seconds: Any) -> Tool:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"tool {name!r}: a name is 1 to 64 of the characters A-Z a-z 0-9 _ -")
     if approval not in ("never", "ask"):
         raise ValueError(f"tool {name}: approval is 'never' or 'ask', not {approval!r}")
-    if not timeout_seconds > 0:
+    if not isinstance(timeout_seconds, int | float) or not timeout_seconds > 0:
         raise ValueError(f"tool {name}: timeout_seconds must be more than 0, not {timeout_seconds!r}")
-    description = inspect.getdoc(function)
+    description = inspect.getdoc(_origin(function))
     if not description:
         raise ValueError(f"tool {name}: the function needs a docstring, which tells the model what it is for")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"tool {name}: a tool returns its result, it does not yield")
     hints = _hints_of(function, name)
-    contexts = tuple(each for each, hint in hints.items() if hint is ToolContext)
+    contexts = tuple(each for each, hint in hints.items() if _is_context(hint))
     arguments = _arguments_of(function, name, {each: hints[each] for each in hints if each not in contexts})
     return Tool(
         name=name,
@@ -119,20 +128,38 @@ def _tool_of(function: Function, name: str, approval: Approval, timeout_seconds:
     )
 
 
+def _origin(function: Any) -> Any:
+    """What was written, below wrappers and partials: its docstring and its names count."""
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.unwrap(function)
+
+
+def _is_context(hint: Any) -> bool:
+    """A parameter that may be None is given the context as well."""
+    return hint is ToolContext or get_args(hint) in ((ToolContext, type(None)), (type(None), ToolContext))
+
+
 def _hints_of(function: Function, name: str) -> dict[str, Any]:
     hints: dict[str, Any] = {}
+    origin = _origin(function)
+    known = getattr(origin if inspect.isroutine(origin) else type(origin).__call__, "__globals__", {})
     for parameter in inspect.signature(function).parameters.values():
         where = f"tool {name}: parameter `{parameter.name}`"
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(f"{where} is variadic, but a model has to know each parameter")
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise TypeError(f"{where} is positional only, but arguments are given by name")
+        if parameter.name.startswith("__"):
+            raise TypeError(f"{where} begins with two underscores")
+        if parameter.annotation is parameter.empty and parameter.name in ("self", "cls"):
+            raise TypeError(f"{where} is that of a method: make the tool of the bound one, `tool(thing.{name})`")
         if parameter.annotation is parameter.empty:
             raise TypeError(f"{where} has no type hint")
         # One at a time, so that an error names its parameter; and the hint of the result is nobody's business.
         holder: Any = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
         try:
-            hints.update(get_type_hints(holder, getattr(function, "__globals__", {}), include_extras=True))
+            hints.update(get_type_hints(holder, known, include_extras=True))
         except Exception as error:
             raise TypeError(f"{where} has a type hint that cannot be read: {error}") from error
     return hints
@@ -173,7 +200,7 @@ def _unused() -> None:
 def _runner(
     function: Function, arguments: type[Struct], contexts: tuple[str, ...]
 ) -> Callable[[Any, ToolContext], Any]:
-    is_async = inspect.iscoroutinefunction(function)
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
     async def run(input: Any, context: ToolContext) -> Any:
         given = convert(input, arguments)
@@ -181,9 +208,11 @@ def _runner(
         keywords |= dict.fromkeys(contexts, context)
         if is_async:
             return await function(**keywords)
-        return await trio.to_thread.run_sync(
-            lambda: function(**keywords), abandon_on_cancel=True, limiter=_thread_limiter()
+        # In a list, since trio takes a coroutine for a mistake; a plain wrapper of an async function gives one.
+        [result] = await trio.to_thread.run_sync(
+            lambda: [function(**keywords)], abandon_on_cancel=True, limiter=_thread_limiter()
         )
+        return await result if inspect.isawaitable(result) else result
 
     return run
 

@@ -14,14 +14,21 @@ class ToolRegistry:
     """The tools of one server, in the order in which they were added; names are unique."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        """Raises ValueError as `add` does."""
+        """Raises TypeError and ValueError as `add` does."""
+        if isinstance(tools, Tool):
+            raise TypeError(f"expected several tools, not the tool {tools.name} alone: [{tools.name}]")
         self._tools: dict[str, Tool] = {}
         self._specs: tuple[ToolSpec, ...] = ()
         for each in tools:
             self.add(each)
 
     def add(self, tool: Tool) -> None:
-        """Raises ValueError when there is a tool of that name, or when it neither runs nor asks, or does both."""
+        """Raises ValueError when there is a tool of that name, or when it neither runs nor asks, or does both.
+
+        Raises TypeError for what is no Tool.
+        """
+        if not isinstance(tool, Tool):
+            raise TypeError(f"{getattr(tool, '__name__', tool)!r} is no Tool: decorate the function with @tool")
         known = self._tools.get(tool.name)
         if known is not None:
             raise ValueError(
