@@ -17,6 +17,7 @@ from turnwire.sessions.attempts import Attempts
 from turnwire.sessions.channel import Channel, EndReason
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.interactions import Interactions
+from turnwire.sessions.joining import Joining
 from turnwire.sessions.loop import TurnLoop
 from turnwire.sessions.projection import Projection
 from turnwire.sessions.prompts import Prompt, PromptOptions
@@ -94,7 +95,7 @@ class ForgetsPrompts(Session):
             await super().commit(operations)
 
 
-class HidesWhatStreams(Session):
+class HidesWhatStreams(Joining):
     def _live_message(self) -> AgentMessage | None:
         return None
 
@@ -215,6 +216,7 @@ def _newest_first(session: Session) -> None:
 BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
     "SkipsNumbers": (_channel(SkipsNumbers), {"W5"}),
     "AnswersTwice": (_become(AnswersTwice, lambda session: session.loop.admission), {"S9"}),
+    "HidesWhatStreams": (_become(HidesWhatStreams, lambda session: session.joining), {"W4"}),
     "LosesMutations": (_channel(LosesMutations), {"S5"}),
     "EndsInSilence": (_channel(EndsInSilence), {"L1"}),
     "AnswersNewestFirst": (_newest_first, {"T1"}),
@@ -224,7 +226,6 @@ BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
             (ReusesRevisions, {"S4", "S5"}),
             (PublishesBeforeCommit, {"S4"}),
             (ForgetsPrompts, {"S9"}),
-            (HidesWhatStreams, {"W4"}),
             (LeavesBusy, {"K1", "S7", "T1"}),
         )
     },

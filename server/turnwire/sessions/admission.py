@@ -58,7 +58,7 @@ class Admission:
             sequence=message.sequence,
         )
         accepted = accepted_answer(prompt, receipt, session.session_id, now)
-        stored: list[Operation] = [*session.brought_back(), SaveMessage(message), accepted]
+        stored: list[Operation] = [*session.details.brought_back(), SaveMessage(message), accepted]
         if steered is not None:
             await session.commit(stored)
             steered.unread += 1

@@ -13,7 +13,6 @@ from msgspec import UNSET
 
 from turnwire.sessions import creation
 from turnwire.sessions.channel import Watcher
-from turnwire.sessions.configs import changed
 from turnwire.sessions.counts import SessionCounts
 from turnwire.sessions.creation import Creator
 from turnwire.sessions.draining import SHUTDOWN, drain
@@ -184,9 +183,7 @@ class Registry:
         `archived` takes the Session out of the ordinary listing, or brings it back, as the next prompt does, too.
         """
         session = await self._residents.open(session_id)
-        return await session.do(
-            lambda: session.update(title=title, config=changed(session.record.config, config), archived=archived)
-        )
+        return await session.do(lambda: session.details.update(title=title, config=config, archived=archived))
 
     @as_request("session.fork")
     async def fork(
@@ -350,7 +347,7 @@ class Registry:
         """
         _check_positive("limit", limit)
         session = await self._residents.open(session_id)
-        await session.join(watcher, limit=min(limit, MAX_PAGE), include_internal=include_internal)
+        await session.joining.join(watcher, limit=min(limit, MAX_PAGE), include_internal=include_internal)
 
     def leave(self, session_id: str, watcher: Watcher) -> None:
         """Nothing more for `watcher`; neither Session nor Turn takes notice (T4). Idempotent."""

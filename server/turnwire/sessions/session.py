@@ -4,7 +4,7 @@ Everything that changes a Session runs as a job or a model event in `run`: it de
 then changes memory and publishes without waiting in between. So the order on disk, the order of numbers and the order
 in which watchers hear of it are one order, and a snapshot can be taken between any two steps without a gap.
 
-How Turns go on is `loop`; who opens and closes Sessions is `registry`.
+How Turns go on is `loop`, who joins gets what `joining` says; who opens and closes Sessions is `residents`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,36 +13,31 @@ from typing import Any, TypeVar
 import trio
 from msgspec import structs
 
-from turnwire.sessions.actions import action, record
-from turnwire.sessions.channel import Audience, Channel, SnapshotFrames, Watcher
+from turnwire.sessions.channel import Channel
 from turnwire.sessions.compaction import Compaction
+from turnwire.sessions.details import Details
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import store_faults
 from turnwire.sessions.interactions import Interactions
+from turnwire.sessions.joining import Joining
 from turnwire.sessions.loop import TurnLoop
 from turnwire.sessions.mailbox import Chore, Job, Mailbox
 from turnwire.sessions.preview import Preview
 from turnwire.sessions.projection import Projection
-from turnwire.sessions.snapshots import page_frame, session_frame, snapshot_frames
+from turnwire.sessions.snapshots import session_frame
 from turnwire.sessions.titles import Titles
 from turnwire.store.base import (
-    MAX_PAGE,
     Operation,
     SaveMessage,
     SessionRecord,
-    StoredPage,
     UpdateSession,
 )
 from turnwire_protocol.codes import RequestError
-from turnwire_protocol.messages import AgentMessage, Config, Message, UserMessage
+from turnwire_protocol.messages import AgentMessage, Message, UserMessage
 from turnwire_protocol.messages import Session as SessionFrame
-from turnwire_protocol.mutations import MessageMutation, Mutation, SessionConfig, SessionTitle
-from turnwire_protocol.parts import ActionPart
+from turnwire_protocol.mutations import MessageMutation, Mutation
 
 T = TypeVar("T")
-
-KEPT_PAGES = 2
-"""For how many limits the newest page and the snapshot made of it are kept for the next one who joins."""
 
 
 class Session:
@@ -58,6 +53,8 @@ class Session:
         self.loop = TurnLoop(self)
         self.interactions = Interactions(self)
         self.compaction = Compaction(self)
+        self.details = Details(self)
+        self.joining = Joining(self)
         self.titles = Titles(self)
         self.nursery: trio.Nursery
         self._closed: Exception | None = None
@@ -66,8 +63,6 @@ class Session:
         self._postponed = 0
         """How many things are to be tried again later."""
         self._preview = Preview(record)
-        self._pages: dict[tuple[int, Audience], StoredPage] = {}
-        self._snapshots: dict[tuple[int, Audience], SnapshotFrames] = {}
 
     # ------------------------------------------------------------------------------------------------- the one task
 
@@ -158,7 +153,7 @@ class Session:
                 self._count(operation.message)
             elif isinstance(operation, UpdateSession):
                 self._take_over(operation.record)
-        self._pages.clear()
+        self.joining.stored()
 
     def _count(self, message: Message) -> None:
         self._preview.stored(message)
@@ -170,7 +165,7 @@ class Session:
         )
 
     def _take_over(self, changed: SessionRecord) -> None:
-        self._snapshots.clear()
+        self.joining.changed()
         self.record = structs.replace(
             self.record,
             title=changed.title,
@@ -180,7 +175,7 @@ class Session:
         )
 
     def publish(self, mutation: Mutation, *, internal: bool = False) -> None:
-        self._snapshots.clear()
+        self.joining.changed()
         self.channel.publish(mutation, internal=internal)
 
     def publish_message(self, message: UserMessage | AgentMessage) -> None:
@@ -234,124 +229,6 @@ class Session:
             created_at=self.env.now(),
         )
 
-    # ---------------------------------------------------------------------------------------- title, config, archive
-
-    async def update(
-        self, *, title: str | None = None, config: Config | None = None, archived: bool | None = None
-    ) -> SessionFrame:
-        """Changes title, config, or whether it is archived; stored with the Actions that record it, then published
-        (M9, A3).
-        """
-        before = self.record
-        config = config or before.config
-        actions = []
-        if title is not None and title != before.title:
-            actions.append(action(self.env, "title-change", f"Renamed to {title}", data={"title": title}))
-        if config.model != before.config.model:
-            actions.append(action(self.env, "model-change", f"Model: {config.model}", data={"model": config.model}))
-        if config.approval_mode != before.config.approval_mode:
-            mode = config.approval_mode
-            data = {"approval_mode": mode}
-            actions.append(action(self.env, "approval-mode-change", f"Approval mode: {mode}", data=data))
-        changes = structs.replace(before, title=before.title if title is None else title, config=config)
-        if archived is not None and archived != (before.archived_at is not None):
-            changes = structs.replace(changes, archived_at=self.env.now() if archived else None)
-        if changes != before:
-            await self._change(changes, actions)
-        return self.frame()
-
-    def brought_back(self) -> list[Operation]:
-        """What takes an archived Session out of the archive, for a commit that gives reason to."""
-        if self.record.archived_at is None:
-            return []
-        return [UpdateSession(structs.replace(self.record, archived_at=None, updated_at=self._touched()))]
-
-    async def set_title(self, title: str) -> None:
-        """A title that nobody chose: stored and published, but no Action of anyone (L3)."""
-        await self._change(structs.replace(self.record, title=title), [])
-
-    async def _change(self, changed: SessionRecord, actions: list[ActionPart]) -> None:
-        before = self.record
-        operation = UpdateSession(structs.replace(changed, updated_at=self._touched()))
-        if actions:
-            await record(self, actions, operation)
-        else:
-            await self.commit([operation])
-        self._announce_session(before)
-
-    def _touched(self) -> int:
-        return max(self.env.now(), self.record.updated_at)
-
-    def _announce_session(self, before: SessionRecord) -> None:
-        if self.record.title != before.title and self.record.title is not None:
-            self.publish(SessionTitle(**self.envelope(), title=self.record.title))
-        if self.record.config != before.config:
-            self.publish(SessionConfig(**self.envelope(), config=self.record.config))
-
-    # -------------------------------------------------------------------------------------------------- who watches
-
     def frame(self) -> SessionFrame:
         """The Session as clients see it now."""
         return session_frame(self.record, executing=self.loop.executing)
-
-    async def join(self, watcher: Watcher, *, limit: int, include_internal: bool) -> None:
-        """Gives `watcher` a snapshot and, from that very point on, every Mutation (W4).
-
-        Where the caller is cancelled before that point, nothing is given: it can no longer take the watcher out.
-        """
-        gone = False
-
-        async def join() -> None:
-            audience: Audience = "all" if include_internal else "visible"
-            frames = await self._snapshot(limit, audience)
-            if not gone:
-                self.channel.add(watcher, audience)
-                watcher.joined(frames)
-
-        try:
-            await self.do(join)
-        finally:
-            gone = True
-
-    async def _snapshot(self, limit: int, audience: Audience) -> SnapshotFrames:
-        """Built once for each state, however many join at it."""
-        key = (limit, audience)
-        frames = self._snapshots.get(key)
-        if frames is not None:
-            return frames
-        page = self._pages.get(key)
-        if page is None:
-            if len(self._pages) >= KEPT_PAGES:  # clients choose limits, but not how much memory they take
-                self._pages.clear()
-                self._snapshots.clear()
-            page = self._pages[key] = await self._newest(limit, include_internal=audience == "all")
-        frames = self._snapshots[key] = snapshot_frames(
-            session=self.frame(),
-            epoch=self.channel.epoch,
-            seq=self.channel.seq(audience),
-            page=page_frame(page, live=self._live_message()),
-            turn=self.loop.active_frame(),
-            queue=self.loop.queue_frame(),
-            interactions=self.interactions.pending(),
-            part_bytes=self.env.limits.snapshot_part_bytes,
-        )
-        return frames
-
-    async def _newest(self, limit: int, *, include_internal: bool) -> StoredPage:
-        """The newest Messages, beyond `limit` down to the streaming one: clients must hold what changes (W4)."""
-        page = await self.env.store.page(
-            self.session_id, before_sequence=None, limit=limit, include_internal=include_internal
-        )
-        live = self.projection
-        while live is not None and page.has_more and (above := page.items[0].sequence - live.sequence) > 0:
-            older = await self.env.store.page(
-                self.session_id,
-                before_sequence=page.items[0].sequence,
-                limit=min(above, MAX_PAGE),
-                include_internal=include_internal,
-            )
-            page = StoredPage(items=older.items + page.items, total=page.total, has_more=older.has_more)
-        return page
-
-    def _live_message(self) -> AgentMessage | None:
-        return None if self.projection is None else self.projection.message()

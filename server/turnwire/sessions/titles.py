@@ -57,7 +57,7 @@ class Titles:
         if title is None or self._session.record.title is not None:
             return  # somebody was faster
         try:
-            await self._session.set_title(title)
+            await self._session.details.set_title(title)
         except StoreUnavailable as error:
             _log.error("the title of session %(session_id)s cannot be stored: %(error)s", self._fields(error=error))
 
