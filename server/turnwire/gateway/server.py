@@ -8,37 +8,26 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from http import HTTPStatus
 from typing import Any, Final, cast
-from weakref import WeakKeyDictionary
 
 import trio
-from websockets.exceptions import NegotiationError
-from websockets.http11 import Request, Response
-from websockets.server import ServerProtocol
-from websockets.trio.server import Server, ServerConnection, serve
-from websockets.typing import Subprotocol
+from websockets.trio.server import ServerConnection, serve
 
-from turnwire.gateway.admission import Admission, Ticket, host_of
-from turnwire.gateway.auth import Doorman, bearer_of, own_names
+from turnwire.gateway.auth import bearer_of
 from turnwire.gateway.authorization import GrantRules, Guard
-from turnwire.gateway.connection import Connection, format_of
+from turnwire.gateway.connection import Connection
+from turnwire.gateway.entrance import Entrance, select_subprotocol
 from turnwire.gateway.fanout import Fanout
-from turnwire.gateway.http import TOO_BUSY, Document, Site, plain
+from turnwire.gateway.http import Document
 from turnwire.gateway.listening import PatientListener, address_of
-from turnwire.gateway.outbox import Outbox, OutboxLimits
 from turnwire.gateway.principals import Authenticator, Authorizer
 from turnwire.gateway.rates import Buckets, Places
 from turnwire.gateway.requests import Performer, Sessions
 from turnwire.gateway.settings import GatewaySettings
-from turnwire.gateway.stream import FrameStream, StreamLimits
 from turnwire.gateway.surroundings import Surroundings
 from turnwire.gateway.traffic import Traffic
 from turnwire.gateway.websocket import QuietLogger, WebSocket
-from turnwire.gateway.wire import compressed, wire_frame
-from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK, ReloadNotice
-
-_log = logging.getLogger(__name__)
+from turnwire.gateway.wire import compressed
 
 RESTART: Final = (1012, "the server restarts")
 
@@ -90,27 +79,10 @@ class Gateway:
             settings=settings,
             server=server,
         )
-        doorman = Doorman((*own_names(settings.host), *settings.allowed_hosts), settings.allowed_origins)
-        self._site = Site(doorman, documents, lambda: "draining" if self._draining else problem())
-        self._outbox_limits = OutboxLimits(outbox_bytes=settings.outbox_bytes)
-        self._stream_limits = StreamLimits(
-            write_timeout=settings.write_timeout_s,
-            close_timeout=settings.close_timeout_s,
-            control_bytes=settings.control_bytes,
-        )
-        self._admission = Admission(
-            handshakes=settings.max_handshakes,
-            connections=settings.max_connections,
-            per_address=settings.max_connections_per_address,
-            uncounted=settings.uncounted_networks,
-        )
-        self._tickets: WeakKeyDictionary[ServerConnection, Ticket] = WeakKeyDictionary()
-        self._refused = 0
-        """Connections that were refused since the last tick: a storm of them is one line in the log."""
+        self._entrance = Entrance(settings, documents, problem, self._retry_after_ms)
         self._connections: set[Connection] = set()
         self._traffic = Traffic()
         self._emptied = trio.Event()
-        self._draining = False
         self._closing = False
         self._drained = trio.Event()
 
@@ -148,16 +120,16 @@ class Gateway:
                     serve,
                     self._handle,
                     listeners=cast(list[trio.SocketListener], [PatientListener(each) for each in listeners]),
-                    select_subprotocol=_select_subprotocol,
+                    select_subprotocol=select_subprotocol,
                     compression="deflate" if settings.compression else None,
-                    process_request=self._process_request,
+                    process_request=self._entrance.answer,
                     server_header=self._server,
                     logger=QuietLogger(logging.getLogger("websockets.server"), {}),
                     open_timeout=settings.open_timeout_s,
                     ping_interval=None,  # the tick pings, in one task for all
                     close_timeout=settings.close_timeout_s,
                     max_size=settings.max_request_bytes,
-                    create_connection=cast(type[ServerConnection], self._connect),
+                    create_connection=cast(type[ServerConnection], self._entrance.connect),
                 )
             )
             nursery.start_soon(self._tick)
@@ -171,9 +143,9 @@ class Gateway:
 
         Each client gets its own hint when to come back, so that they do not all come at once (R5).
         """
-        if self._draining:
+        if self._entrance.draining:
             return
-        self._draining = True
+        self._entrance.draining = True
         for connection in self._connections:
             connection.announce(self._retry_after_ms())
 
@@ -228,9 +200,7 @@ class Gateway:
         while True:
             due += interval
             await trio.sleep_until(due)
-            if self._refused:
-                _log.warning("%(count)d connections were refused, since there are too many", {"count": self._refused})
-                self._refused = 0
+            self._entrance.report()
             for number, connection in enumerate(list(self._connections), start=1):
                 connection.tick(self._settings.max_silent_ticks)
                 if number % TICKS_PER_STEP == 0:
@@ -244,7 +214,7 @@ class Gateway:
         connection = Connection(websocket, self._surroundings, bearer_of(socket.request.headers))
         self._connections.add(connection)
         self._traffic.opened += 1
-        if self._draining:  # since its opening handshake was let through
+        if self._entrance.draining:  # since its opening handshake was let through
             connection.announce(self._retry_after_ms())
         if self._closing:
             connection.close(*RESTART)
@@ -256,65 +226,3 @@ class Gateway:
             if not self._connections:
                 self._emptied.set()
                 self._emptied = trio.Event()
-
-    def _connect(
-        self,
-        nursery: trio.Nursery,
-        stream: trio.abc.Stream,
-        protocol: ServerProtocol,
-        server: Server,
-        **options: Any,
-    ) -> ServerConnection:
-        outbox = Outbox(
-            self._outbox_limits,
-            lambda session_id: wire_frame(ReloadNotice(session_id, "lagged"), format_of(protocol.subprotocol)),
-        )
-        ticket = self._admission.arrive(host_of(stream))
-        if self._settings.tls is not None:
-            # Its handshake is part of the first read, so who is one too many does not even get that.
-            stream = trio.SSLStream(stream, self._settings.tls, server_side=True, https_compatible=True)
-        frames = FrameStream(stream, nursery, outbox, self._stream_limits, None if ticket is None else ticket.end)
-        socket = WebSocket(
-            nursery,
-            frames,
-            protocol,
-            server,
-            first_bytes=self._settings.hello_bytes,
-            max_fragments=self._settings.max_fragments,
-            pace=self._settings.pace,
-            **options,
-        )
-        if ticket is None:
-            self._refused += 1
-            frames.feed(TOO_BUSY)
-            frames.abandon()
-        else:
-            self._tickets[socket] = ticket
-        return socket
-
-    def _process_request(self, socket: ServerConnection, request: Request) -> Response | None:
-        response = self._site.answer(request)
-        if response is not None:
-            return response
-        if self._draining:
-            return self._come_back("The server is about to restart.\n")
-        refusal = self._tickets[socket].upgrade()
-        if refusal is not None:
-            self._refused += 1
-            return self._come_back(f"There are too many connections {refusal}.\n")
-        return None
-
-    def _come_back(self, sentence: str) -> Response:
-        response = plain(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
-        response.headers["Retry-After"] = str(-(-self._retry_after_ms() // 1000))
-        return response
-
-
-def _select_subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
-    """The first that the client offers and we know; none offered means JSON (W2)."""
-    for subprotocol in offered:
-        if subprotocol in (SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK):
-            return subprotocol
-    if offered:
-        raise NegotiationError(f"known subprotocols are {SUBPROTOCOL_JSON} and {SUBPROTOCOL_MSGPACK}")
-    return None
