@@ -30,6 +30,8 @@ class Chosen(StoreFaults):
         self.down = False
         self.bug: int | None = None
         self.bugs_in_a_row = 1
+        self.bug_behind: int | None = None
+        """The operation that is done, but seems to fail."""
         self.pause_seconds = 0.0
 
     def before(self, number: int) -> None:
@@ -37,6 +39,10 @@ class Chosen(StoreFaults):
             raise SimulatedBug
         if self.down or number in self.numbers:
             raise unavailable()
+
+    def after(self, number: int) -> None:
+        if number == self.bug_behind:
+            raise SimulatedBug
 
     def pause(self) -> float:
         return self.pause_seconds
@@ -60,6 +66,10 @@ class Bad:
     def meet_a_bug_after(self, operations: int) -> None:
         """As `fail_after`, but nobody has foreseen how it fails."""
         self.faults.bug = self._store.operations + operations
+
+    def meet_a_bug_behind(self, operations: int) -> None:
+        """As `meet_a_bug_after`, but what it was is stored."""
+        self.faults.bug_behind = self._store.operations + operations
 
     async def prompt(self, request_id: str, **options: Any) -> Any:
         return await self.registry.prompt("s1", parts=(TextInput(request_id),), client_request_id=request_id, **options)
@@ -380,3 +390,19 @@ async def test_S7_a_recovery_that_fails_is_tried_again_and_ends_no_other_session
         assert (record.status, record.error.code) == ("failed", "runtime_interrupted")
         assert w.watcher.restarts == 1
         assert (await w.prompt("r2")).outcome == "started"
+
+
+async def test_T2_who_waits_for_a_turn_is_told_what_is_stored_of_its_end_whatever_fails_behind_it(
+    autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    async with bad_world(world, memory_store, text_answer("hello", every=5.0)) as w:
+        async with w.registry.open("s1") as session:
+            turn = await session.prompt("x")
+            await w.watcher.until(lambda: len(w.watcher.view.messages) == 2)
+            w.meet_a_bug_behind(0)
+            result = await turn.finished()
+            record = await memory_store.turn(turn.turn_id)
+            assert record is not None
+            assert (result.status, result.error) == (record.status, record.error) == ("completed", None)
+            assert await turn.finished() == result
+        assert w.watcher.restarts == 1

@@ -113,7 +113,8 @@ class TurnHandle:
         turn = None if session is None else session.loop.find(self.turn_id)
         if turn is not None:
             await turn.finished.wait()
-            return turn.result
+            if turn.result is not None:
+                return turn.result
         with store_faults(self._session_id):
             record = await self._env.store.turn(self.turn_id)
         if record is None:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 STOPPED = TurnError("stopped", "The turn was stopped.")
-INTERRUPTED = TurnError("runtime_interrupted", "The server was interrupted while the turn was running.")
 
 
 class TurnLoop:
@@ -241,12 +240,11 @@ class TurnLoop:
         )
 
     def interrupted(self) -> None:
-        """The Session's task has failed, and recovery has ended its Turns in the store: those who wait hear of it."""
+        """The Session's task has failed, and recovery has ended its Turns in the store, where who waits finds how."""
         turns = [*([self.active] if self.active else []), *self.queue]
         self.active = None
         self.queue.clear()
         for turn in turns:
-            turn.result = TurnResult(turn.turn_id, "failed", INTERRUPTED)
             turn.finished.set()
 
     def _finish_operation(self, turn: Turn, status: TurnStatus, error: TurnError | None) -> SaveTurn:

@@ -44,7 +44,8 @@ class Turn:
         self.changes = FileChanges()
         """Files that its tools have changed (L5)."""
         self.finished = trio.Event()
-        self.result: TurnResult
+        self.result: TurnResult | None = None
+        """None also for a finished one, when the Session has failed: then the store says how it ended."""
 
 
 class ModelCall:
