@@ -96,6 +96,12 @@ async def all_show_what_the_server_holds(server: ServerProcess, session_id: str,
     raise AssertionError(f"the server holds {expected}, and the tabs show {shown}")
 
 
+async def serious_faults(tab: Tab, state: str) -> list[str]:
+    """What axe-core finds that keeps people from using the page, as it is now; `state` is named in it."""
+    found = [broken for broken in await tab.command("axe") if broken["impact"] in ("serious", "critical")]
+    return [f"{state}: {broken['id']}: {broken['where']}" for broken in found]
+
+
 async def session_of(tab: Tab) -> str:
     """The Session that the page shows, from its address."""
     await tab.wait("location.hash.startsWith('#/s/')")

@@ -7,14 +7,22 @@ from pathlib import Path
 import pytest
 
 from browser_driver import Browser
-from browser_pages import AGENTS, ENDLESS, IDLE, all_show_what_the_server_holds, more_than, session_of, stored
+from browser_pages import (
+    AGENTS,
+    ENDLESS,
+    IDLE,
+    all_show_what_the_server_holds,
+    more_than,
+    serious_faults,
+    session_of,
+    stored,
+)
 from harness import ServerProcess, server_process
 
 pytestmark = pytest.mark.browser
 
 PHONE = {"viewport": {"width": 390, "height": 740}, "hasTouch": True}
 MENU = ".bar .menu > button"
-SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture
@@ -126,6 +134,7 @@ async def test_a_session_is_renamed_forked_searched_for_and_archived(server: Ser
     # From there it comes back by the menu, or by what is said in it.
     await tab.click(".session")
     await tab.wait(f"{ARCHIVED} === true")
+    assert await serious_faults(tab, "archived") == []
     await tab.click(MENU)
     await tab.click(".menu-items button:nth-of-type(3)")
     await tab.wait(f"{ARCHIVED} === false")
@@ -205,9 +214,7 @@ async def test_axe_finds_nothing_serious_in_any_state_of_the_page(
     found: list[str] = []
 
     async def check(state: str) -> None:
-        for broken in await tab.command("axe"):
-            if broken["impact"] in SERIOUS:
-                found.append(f"{state}: {broken['id']}: {broken['where']}")
+        found.extend(await serious_faults(tab, state))
 
     await check("empty")
     await tab.say(

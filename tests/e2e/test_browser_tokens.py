@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser_driver import Browser, Tab
-from browser_pages import IDLE, SHOWN, more_than, session_of
+from browser_pages import IDLE, SHOWN, more_than, serious_faults, session_of
 from harness import ServerProcess, server_process, wire_client
 from turnwire.gateway.tokens import create_token, read_key
 
@@ -55,10 +55,12 @@ async def test_X2_a_token_is_asked_for_once_a_tab_and_given_back_on_request(
     await give(tab, "no token at all")
     await tab.until(".token-fault")
     assert "this is no token" in await tab.text(".token-fault")
+    assert await serious_faults(tab, "token") == []
     await give(tab, token(key, "ada"))
     await tab.until(CONNECTED)
     await tab.until(FORM, 0)
     assert await tab.text(".account-name") == "ada"
+    assert await serious_faults(tab, "account") == []
     await tab.press("textarea", "Enter")
     await tab.wait(f"document.querySelector('[data-role=\"agent\"]') !== null && {IDLE}")
     session_id = await session_of(tab)

@@ -98,7 +98,7 @@ const isSame = (a: Row, b: Row): boolean =>
   a.message === b.message && a.note === b.note && a.unread === b.unread && a.last === b.last;
 
 export const sameRows = (a: readonly Row[], b: readonly Row[]): boolean =>
-  a.length === b.length && a.every((row, index) => row === b[index]);
+  a === b || (a.length === b.length && a.every((row, index) => row === b[index]));
 
 interface Turns {
   /** Those whose turn has not come yet. */

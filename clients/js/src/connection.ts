@@ -11,7 +11,7 @@ import type { Clock, SocketConstructor, TimerId, WakeSource } from "./environmen
 import { lost, refusal } from "./errors.ts";
 import type { Fields, RequestOp, Result, ServerFrame, UnknownFrame, Welcome } from "./frames.ts";
 import { after, type ConnectionEvent, type ConnectionStatus } from "./lifecycle.ts";
-import { Link, LOST } from "./link.ts";
+import { Link, type LinkObserver, LOST, SILENT } from "./link.ts";
 import { ReconnectPolicy } from "./reconnect.ts";
 import { type GetToken, getToken, MIN_RENEW_MS, type Token } from "./token.ts";
 
@@ -41,6 +41,7 @@ export interface ConnectionObserver {
 /** The version of the protocol that is spoken here. */
 const PROTOCOL = 1;
 const NORMAL = 1000;
+const MAX_PATIENCE = 8;
 /** What a WebSocket may be closed with from a page when its peer broke the protocol. */
 const BAD_FRAME = 4400;
 const HELLO_CLOSE_CODES: Readonly<Record<string, number>> = { unauthenticated: 4401, forbidden: 4403 };
@@ -59,6 +60,8 @@ export class Connection implements Requester {
   #state: ConnectionState = { status: "idle" };
   #link: Link | undefined;
   #welcome: Welcome | undefined;
+  /** Doubled each time that a connection falls silent: on a slow network a frame may need longer than three ticks (R4). */
+  #patience = 1;
   #retryTimer: TimerId | undefined;
   #renewTimer: TimerId | undefined;
   #stopWaking: (() => void) | undefined;
@@ -126,11 +129,12 @@ export class Connection implements Requester {
     clock.clearTimeout(this.#retryTimer);
     this.#retryTimer = undefined;
     let token: Token;
-    const link: Link = new Link(this.#options, {
+    const observer: LinkObserver = {
       onOpen: () => void this.#hello(link, token),
       onFrame: (frame) => this.#receive(frame),
       onLost: (code, reason) => this.#lost(code, reason),
-    });
+    };
+    const link = new Link(this.#options, observer, this.#patience);
     this.#link = link;
     this.#token(this.#policy.refreshToken).then(
       (given) => {
@@ -193,6 +197,7 @@ export class Connection implements Requester {
   #lost(code: number, reason: string): void {
     const { clock } = this.#options;
     this.#release();
+    this.#patience = reason === SILENT ? Math.min(this.#patience * 2, MAX_PATIENCE) : 1;
     const delay_ms = this.#policy.lost(code, clock.now());
     if (delay_ms === undefined || (this.#policy.refreshToken && !this.#options.getToken)) {
       this.#enter("stopped", code, reason);

@@ -14,6 +14,8 @@ export const OPEN_TIMEOUT_MS = 10_000;
 /** How long a connection that is doubted may keep silent after a `ping`. */
 export const PROBE_TIMEOUT_MS = 5_000;
 export const MISSED_TICKS = 3;
+/** Why a connection was lost where nothing came for so long. */
+export const SILENT = "the server fell silent";
 export const REQUEST_TIMEOUT_MS = 30_000;
 
 const NORMAL = 1000;
@@ -45,6 +47,8 @@ interface Pending {
 export class Link {
   readonly #options: LinkOptions;
   readonly #observer: LinkObserver;
+  /** How many times as long as usual silence is borne. */
+  readonly #patience: number;
   readonly #pending = new Map<number | undefined, Pending>();
   #socket: SocketLike | undefined;
   #ended = false;
@@ -56,8 +60,9 @@ export class Link {
   #timer: TimerId;
   #probe: TimerId | undefined;
 
-  constructor(options: LinkOptions, observer: LinkObserver) {
+  constructor(options: LinkOptions, observer: LinkObserver, patience: number) {
     const { clock } = options;
+    this.#patience = patience;
     this.#options = options;
     this.#observer = observer;
     this.#lastFrameAt = clock.now();
@@ -148,7 +153,7 @@ export class Link {
   #welcomed({ id, tick_ms, limits }: Welcome): void {
     this.#maxRequest = limits.max_request;
     this.#options.clock.clearTimeout(this.#timer);
-    this.#watch(tick_ms * MISSED_TICKS);
+    this.#watch(tick_ms * MISSED_TICKS * this.#patience);
     this.#take(id)?.resolve(undefined);
   }
 
@@ -165,7 +170,7 @@ export class Link {
     const left = this.#lastFrameAt + silence_ms - clock.now();
     // A page that was frozen runs its timers before it is given what had arrived: it has to ask.
     if (left <= -PROBE_TIMEOUT_MS) this.probe();
-    else if (left <= 0) return this.lose("the server fell silent");
+    else if (left <= 0) return this.lose(SILENT);
     if (!this.#ended)
       this.#timer = clock.setTimeout(() => this.#watch(silence_ms), left > 0 ? left : PROBE_TIMEOUT_MS);
   }

@@ -141,6 +141,27 @@ describe("liveness", () => {
     expect(wire.sockets).toHaveLength(2);
   });
 
+  test("R4 one that falls silent again is given longer: a frame may need more than three ticks", async () => {
+    const [wire, client] = await connected();
+    const until = async (status: string): Promise<void> => {
+      while (statusOf(client) !== status) await wire.clock.advance(100);
+    };
+    /** How long a silence is borne, in that of three ticks. */
+    const borne = async (): Promise<number> => {
+      const start = wire.clock.now();
+      wire.socket.hung = true;
+      await until("reconnecting");
+      const silence = wire.clock.now() - start;
+      await until("connected");
+      return Math.round(silence / (3 * wire.server.tick_ms));
+    };
+    for (const times of [1, 2, 4, 8, 8]) expect(await borne()).toBe(times);
+    // Lost in another way: the network is not slow, it was away.
+    wire.socket.drop(1006);
+    await until("connected");
+    expect(await borne()).toBe(1);
+  });
+
   test("W8 ticks alone keep a connection", async () => {
     const [wire] = await connected();
     for (let minute = 0; minute < 240; minute += 1) {
