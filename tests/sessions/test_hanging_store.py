@@ -103,6 +103,26 @@ async def test_S9_a_prompt_that_is_not_stored_in_time_is_refused_and_may_be_sent
         assert prompts == ["begun", "late"]
 
 
+@pytest.mark.parametrize("forked", [False, True])
+async def test_S9_a_session_that_is_not_stored_in_time_is_refused_and_may_be_asked_for_again(
+    forked: bool, autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(store=store, limits=LIMITS) as w:
+        await w.session()
+
+        async def ask() -> str:
+            made = w.registry.fork("s1", client_request_id="r") if forked else w.registry.create(client_request_id="r")
+            return (await made).session_id
+
+        store.gate = trio.Event()
+        assert await refused(ask) == ("unavailable", ANSWER_SECONDS)
+        store.gate.set()
+        made = await ask()
+        assert await ask() == made
+        assert {item.session_id for item in (await w.registry.list()).items} == {"s1", made}
+
+
 async def test_W4_while_a_commit_hangs_reads_are_answered_and_joining_is_refused_in_time(
     autojump_clock: object, world: MakeWorld
 ) -> None:

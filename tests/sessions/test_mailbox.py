@@ -2,6 +2,7 @@
 
 from itertools import groupby, pairwise
 
+import pytest
 import trio
 import trio.testing
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from turnwire.models.base import BlockDelta, BlockEnd, BlockStart
 from turnwire.sessions.mailbox import Chore, Job, Mailbox
+from turnwire.store.base import StoreUnavailable
 
 SOURCES = (object(), object())
 EVENTS = st.one_of(
@@ -120,6 +122,32 @@ async def test_a_job_whose_session_ends_is_answered_all_the_same() -> None:
             scope.cancel()
             await job.run()
     assert [str(error) for error in errors] == ["the session was closed before it could answer"]
+
+
+@pytest.mark.parametrize(("error", "logged"), [(ZeroDivisionError, True), (StoreUnavailable, False)])
+async def test_a_fault_that_nobody_waits_for_any_more_is_logged(
+    error: type[Exception], logged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def action() -> None:
+        raise error("of a request whose client has gone")
+
+    job = Job(action)
+    with trio.move_on_after(0):
+        await job.wait()
+    await job.run()
+    assert ("whose client has gone" in caplog.text) == logged
+
+
+async def test_a_fault_that_somebody_waits_for_is_theirs(caplog: pytest.LogCaptureFixture) -> None:
+    async def action() -> None:
+        raise ZeroDivisionError
+
+    job = Job(action)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(job.run)
+        with pytest.raises(ZeroDivisionError):
+            await job.wait()
+    assert caplog.text == ""
 
 
 async def test_what_a_chore_raises_reaches_the_session() -> None:

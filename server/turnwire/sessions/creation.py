@@ -4,6 +4,7 @@ What is copied into a fork, and how, is the store's. Here nothing is in memory y
 """
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import trio
@@ -11,7 +12,7 @@ from msgspec import Struct
 
 from turnwire.sessions.configs import changed
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults, too_many_sessions
+from turnwire.sessions.faults import store_faults, too_late, too_many_sessions
 from turnwire.sessions.prompts import digest_of
 from turnwire.store.base import (
     ConstraintViolated,
@@ -20,6 +21,7 @@ from turnwire.store.base import (
     MessageNotFound,
     MessageOpen,
     NotFound,
+    Operation,
     RequestRecord,
     SaveRequest,
     SessionRecord,
@@ -114,24 +116,32 @@ async def _once(
     known = await _made_before(env, session_id, creator, digest, field)
     if known is not None:
         return known
-    operations: list[CreateSession | ForkSession | SaveRequest] = [operation]
+    operations: list[Operation] = [operation]
     if creator.client_request_id is not None:
         operations.append(_memory(env, session_id, creator.client_request_id, digest))
-    with trio.CancelScope(shield=True):
-        try:
-            await env.store.commit(operations)
-        except MessageNotFound as error:
-            raise RequestError("not_found", f"through_message_id: {error}", field="through_message_id") from None
-        except MessageOpen as error:
-            raise RequestError("conflict", f"through_message_id: {error}", field="through_message_id") from None
-        except TooManySessions:
-            raise too_many_sessions(creator.most) from None
-        except ConstraintViolated:
-            known = await _made_before(env, session_id, creator, digest, field)
-            if known is None:
-                raise _taken(field, session_id) from None
-            return known  # sent twice at once, and the other was first
+    try:
+        await _commit(env, operations)
+    except MessageNotFound as error:
+        raise RequestError("not_found", f"through_message_id: {error}", field="through_message_id") from None
+    except MessageOpen as error:
+        raise RequestError("conflict", f"through_message_id: {error}", field="through_message_id") from None
+    except TooManySessions:
+        raise too_many_sessions(creator.most) from None
+    except ConstraintViolated:
+        known = await _made_before(env, session_id, creator, digest, field)
+        if known is None:
+            raise _taken(field, session_id) from None
+        return known  # sent twice at once, and the other was first
     return operation.record if isinstance(operation, CreateSession) else await env.store.session(session_id)
+
+
+async def _commit(env: Environment, operations: Sequence[Operation]) -> None:
+    """Waits whether its caller wants to or not, but not for ever: what it was may then be stored all the same."""
+    seconds = env.limits.answer_seconds
+    with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds) as scope:
+        await env.store.commit(operations)
+    if scope.cancelled_caught:
+        raise too_late(seconds)
 
 
 async def _made_before(

@@ -17,6 +17,11 @@ def too_many_sessions(most: int | None) -> RequestError:
     return RequestError("conflict", f"you own {most} sessions, and may own no more; delete one first")
 
 
+def too_late(seconds: float) -> RequestError:
+    """For who has waited so long for a store that does not answer."""
+    return RequestError("unavailable", f"the store has not answered for more than {seconds:g} s")
+
+
 @contextmanager
 def store_faults(session_id: str | None = None) -> Iterator[None]:
     """Turns NotFound into RequestError `not_found` and StoreUnavailable into `unavailable`."""

@@ -17,7 +17,7 @@ from turnwire.sessions.channel import Channel
 from turnwire.sessions.compaction import Compaction
 from turnwire.sessions.details import Details
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults
+from turnwire.sessions.faults import store_faults, too_late
 from turnwire.sessions.interactions import Interactions
 from turnwire.sessions.joining import Joining
 from turnwire.sessions.loop import TurnLoop
@@ -95,24 +95,20 @@ class Session:
         if self._closed is not None:
             raise self._closed
         if self._held_up and not lasting:
-            raise self._too_late()
+            raise too_late(self.env.limits.answer_seconds)
         job = Job(action)
         self.mailbox.post(job)
         with store_faults(self.session_id), trio.move_on_after(self.env.limits.answer_seconds):
             return await job.wait()
         if not lasting:
             self.mailbox.withdraw(job)
-        raise self._too_late()
+        raise too_late(self.env.limits.answer_seconds)
 
     @property
     def _held_up(self) -> bool:
         """Whether the Session's task waits longer than anybody may wait for it."""
         since = self._busy_since
         return since is not None and trio.current_time() - since >= self.env.limits.answer_seconds
-
-    def _too_late(self) -> RequestError:
-        seconds = self.env.limits.answer_seconds
-        return RequestError("unavailable", f"the session has waited for the store for more than {seconds:g} s")
 
     def post_later(self, action: Callable[[], Awaitable[None]]) -> None:
         """Tries again, in the Session's task, what the store could not do just now."""
