@@ -18,7 +18,7 @@ from websockets.trio.server import Server, ServerConnection, serve
 
 from turnwire.gateway.outbox import Outbox, OutboxLimits
 from turnwire.gateway.stream import FrameStream, StreamLimits
-from turnwire.gateway.wire import to_wire
+from turnwire.gateway.wire import compressed, to_wire
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """The suites send messages of up to 16 MiB, and the gateway's own limit is tested elsewhere."""
@@ -26,6 +26,8 @@ MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 async def echo(socket: ServerConnection) -> None:
     stream = cast(FrameStream, socket.stream)
+    if socket.protocol.extensions:
+        stream.outbox.encode = compressed(socket.protocol.extensions)
     try:
         while True:
             message = await socket.recv()
@@ -49,8 +51,8 @@ def _connect(
 
 
 @asynccontextmanager
-async def echo_server() -> AsyncIterator[str]:
-    """The `ws://` URL of an endpoint that says back what it hears."""
+async def echo_server(*, compression: bool = False) -> AsyncIterator[str]:
+    """The `ws://` URL of an endpoint that says back what it hears; with `compression` to those who offer it."""
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         await nursery.start(
@@ -58,7 +60,7 @@ async def echo_server() -> AsyncIterator[str]:
                 serve,
                 echo,
                 listeners=listeners,
-                compression=None,
+                compression="deflate" if compression else None,
                 ping_interval=None,
                 max_size=MAX_MESSAGE_BYTES,
                 create_connection=cast(type[ServerConnection], _connect),

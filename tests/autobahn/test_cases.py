@@ -32,6 +32,14 @@ async def test_W2_W9_the_websocket_layer_passes_the_fast_cases(tmp_path: Path) -
     assert count > 240
 
 
+@pytest.mark.slow
+async def test_W2_W9_with_compression_the_websocket_layer_passes_one_case_of_each_kind(tmp_path: Path) -> None:
+    """Of every content and every way of agreeing, a thousand messages of one size."""
+    cases = [f"12.{content}.3" for content in range(1, 6)] + [f"13.{agreement}.3" for agreement in range(1, 8)]
+    count, failed = await failed_cases(cases, [], tmp_path, compression=True)
+    assert (count, failed) == (12, {})
+
+
 @pytest.mark.parametrize("behind", [b"", MASKED_PING], ids=["alone", "with a frame behind it"])
 async def test_W8_a_close_is_always_answered(behind: bytes) -> None:
     async with echo_server() as url:

@@ -27,14 +27,16 @@ async def test_W8_a_server_with_a_certificate_serves_https_and_wss_and_stops_in_
 ) -> None:
     certificate = Certificate(tmp_path)
     flags = ("--tls-certificate", str(certificate.certificate), "--tls-key", str(certificate.key))
+    others = ("--compression", "on", "--grace-seconds", "0.2")
     trust = certificate.for_client()
-    async with server_process(data, *flags, "--grace-seconds", "0.2", scheme="https") as server:
+    async with server_process(data, *flags, *others, scheme="https") as server:
         assert await fetch(f"https://{server.address}/readyz", trust) == (200, b'{"ready":true}')
         status, page = await fetch(f"https://{server.address}/", trust)
         assert status == 200
         assert page.startswith(b"<!doctype html>")
         origin = f"https://{server.address}"
         async with wire_client(f"wss://{server.address}/ws", ssl=trust, origin=origin) as client:
+            assert [extension.name for extension in client.socket.protocol.extensions] == ["permessage-deflate"]
             session_id = (await client.request("session.create"))["session"]["session_id"]
             view = await client.subscribe(session_id)
             receipt = await client.request(
