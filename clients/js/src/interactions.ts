@@ -8,10 +8,11 @@ type Interactions = readonly PendingInteraction[];
 export function takePart(held: Interactions, message_id: string, part: Part): Interactions {
   if (part.type !== "interaction") return held;
   const { interaction_id, interaction_type, tool_call_id, part_id, revision, request } = part;
-  const place = held.findIndex((other) => other.interaction_id === interaction_id);
-  if (part.status !== "pending") return place < 0 ? held : held.filter((_, index) => index !== place);
+  const isThis = (other: PendingInteraction): boolean => other.interaction_id === interaction_id;
+  const known = held.some(isThis);
+  if (part.status !== "pending") return known ? held.filter((other) => !isThis(other)) : held;
   const item = { interaction_id, interaction_type, tool_call_id, revision, request, message_id, part_id };
-  return place < 0 ? [...held, item] : held.map((other, index) => (index === place ? item : other));
+  return known ? held.map((other) => (isThis(other) ? item : other)) : [...held, item];
 }
 
 /** Takes over a whole Message: what has no Part in it any more is taken out first (T6). */

@@ -99,11 +99,8 @@ export class MessageLog {
   putPart(message_id: string, revision: number, part: Part): void {
     const entry = this.#change(message_id, revision);
     entry.growing.delete(part.part_id);
-    const parts = [...entry.parts];
-    const index = parts.findIndex((other) => other.part_id === part.part_id);
-    if (index >= 0) parts[index] = part;
-    else parts.splice(placeIn(parts, part.sequence), 0, part);
-    entry.parts = parts;
+    const others = entry.parts.filter((other) => other.part_id !== part.part_id);
+    entry.parts = [...others, part].sort((one, other) => one.sequence - other.sequence);
   }
 
   /**
@@ -164,9 +161,4 @@ function grow(entry: Entry, part_id: string): GrowingPart | undefined {
   const copy: GrowingPart = { ...part };
   entry.growing.set(part_id, copy);
   return copy;
-}
-
-function placeIn(parts: readonly Part[], sequence: number): number {
-  const after = parts.findIndex((other) => other.sequence > sequence);
-  return after < 0 ? parts.length : after;
 }

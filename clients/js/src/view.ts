@@ -94,7 +94,9 @@ export class SessionView {
       case "mutation":
         return this.#mutation(frame);
       case "reload":
-        return this.#reloadNotice();
+        this.#forgetFlow();
+        if (this.#status === "live") this.#setStatus("resyncing");
+        return "reload";
       case "unsubscribed":
         this.fail(frame.reason);
         return "applied";
@@ -162,9 +164,10 @@ export class SessionView {
       if (this.#buffer.length > MAX_BUFFERED) this.#buffer.shift();
       return "buffered";
     }
-    if (epoch === this.#epoch && seq <= this.#seq) return "ignored";
-    const isNext = epoch === this.#epoch && seq === this.#seq + 1;
-    const effect = isNext ? this.#held.apply(mutation) : "reload";
+    // How far ahead of what is held it is: 1 is the next one.
+    const ahead = epoch === this.#epoch ? seq - this.#seq : Infinity;
+    if (ahead <= 0) return "ignored";
+    const effect = ahead === 1 ? this.#held.apply(mutation) : "reload";
     // Something is missing: the owner shall reload, once for each loss.
     if (effect === "reload") this.#setStatus("resyncing");
     else this.#seq = seq;
@@ -173,12 +176,6 @@ export class SessionView {
   }
 
   // ---------------------------------------------------------------------------------------------------- state
-
-  #reloadNotice(): Effect {
-    this.#forgetFlow();
-    if (this.#status === "live") this.#setStatus("resyncing");
-    return "reload";
-  }
 
   #forgetFlow(): void {
     this.#collector.clear();
