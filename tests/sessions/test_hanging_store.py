@@ -113,7 +113,7 @@ async def test_S9_a_session_that_is_not_stored_in_time_is_refused_and_may_be_ask
 
         async def ask() -> str:
             made = w.registry.fork("s1", client_request_id="r") if forked else w.registry.create(client_request_id="r")
-            return (await made).session_id
+            return str((await made).session_id)
 
         store.gate = trio.Event()
         assert await refused(ask) == ("unavailable", ANSWER_SECONDS)
