@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final
 import pytest
 
 from model_service import Answer, Exchange
-from turnwire.models.anthropic import AnthropicProvider
+from turnwire.models.anthropic import MAX_TOKENS, AnthropicProvider
 from turnwire.models.anthropic_stream import EventReader
+from turnwire.models.base import ToolSpec
 from turnwire.models.openai import OpenAIProvider
 from turnwire.models.openai_stream import ChunkReader
 from turnwire.models.service import Clock, wall_clock
@@ -85,6 +86,10 @@ class Dialect(ABC):
     @abstractmethod
     def results_in(self, body: Map) -> list[tuple[str, str]]:
         """(id, output) of every result that a request tells of."""
+
+    @abstractmethod
+    def asking(self, *, model: str, prompt: str, system: str | None = None, tool: ToolSpec | None = None) -> Map:
+        """The whole body of a request that says this."""
 
     @abstractmethod
     def error(self, type_: str, message: str) -> Map:
@@ -169,6 +174,16 @@ class OpenAI(Dialect):
         messages = [message for message in body["messages"] if message["role"] == "tool"]
         return [(message["tool_call_id"], message["content"]) for message in messages]
 
+    def asking(self, *, model: str, prompt: str, system: str | None = None, tool: ToolSpec | None = None) -> Map:
+        messages = [{"role": "user", "content": prompt}]
+        if system is not None:
+            messages.insert(0, {"role": "system", "content": system})
+        body = {"model": model, "stream": True, "stream_options": {"include_usage": True}, "messages": messages}
+        if tool is None:
+            return body
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        return {**body, "tools": [{"type": "function", "function": function}]}
+
     def error(self, type_: str, message: str) -> Map:
         return {"error": {"type": type_, "message": message, "code": None, "param": None}}
 
@@ -248,6 +263,16 @@ class Anthropic(Dialect):
     def results_in(self, body: Map) -> list[tuple[str, str]]:
         blocks = [block for message in body["messages"] for block in message["content"]]
         return [(block["tool_use_id"], block["content"]) for block in blocks if block["type"] == "tool_result"]
+
+    def asking(self, *, model: str, prompt: str, system: str | None = None, tool: ToolSpec | None = None) -> Map:
+        messages = [{"role": "user", "content": [{"type": "text", "text": prompt}]}]
+        body: Map = {"model": model, "max_tokens": MAX_TOKENS, "stream": True, "messages": messages}
+        if system is not None:
+            body["system"] = [{"type": "text", "text": system}]
+        if tool is not None:
+            spec = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            body["tools"] = [spec]
+        return body
 
     def error(self, type_: str, message: str) -> Map:
         return {"type": "error", "error": {"type": type_, "message": message}, "request_id": "req_1"}

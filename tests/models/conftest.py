@@ -8,13 +8,17 @@ import pytest
 import trio
 
 from model_dialects import Dialect, Provider, dialect
-from model_service import Service, service
-from turnwire.models.base import BlockDelta, BlockStart, ModelEvent, ModelMessage, ModelRequest, TextContent
+from model_service import Answer, Service, service
+from turnwire.models.base import BlockDelta, BlockStart, ModelError, ModelEvent, ModelMessage, ModelRequest, TextContent
 
-__all__ = ["Collect", "MakeRequest", "TextsOf", "dialect", "service"]
+PATIENCE = 30.0
+"""Seconds after which a test that waits for the other side has failed."""
+
+__all__ = ["Collect", "Failure", "MakeRequest", "TextsOf", "dialect", "service"]
 
 MakeRequest: TypeAlias = Callable[..., ModelRequest]
 Collect: TypeAlias = Callable[[AsyncGenerator[ModelEvent, Any]], Awaitable[list[tuple[float, ModelEvent]]]]
+Failure: TypeAlias = Callable[[Answer], Awaitable[ModelError]]
 TextsOf: TypeAlias = Callable[[list[tuple[float, ModelEvent]]], list[tuple[str, str]]]
 
 
@@ -37,6 +41,22 @@ def collect() -> Collect:
         start = trio.current_time()
         async with aclosing(stream):
             return [(trio.current_time() - start, event) async for event in stream]
+
+    return run
+
+
+@pytest.fixture
+def failure(service: Service, provider: Provider, make_request: MakeRequest, collect: Collect) -> Failure:
+    """What a call fails with that the service answers like this: asked once, in few words, and without the key."""
+
+    async def run(answer: Answer) -> ModelError:
+        service.will(answer)
+        with pytest.raises(ModelError) as caught, trio.fail_after(PATIENCE):
+            await collect(provider.stream(make_request("hi")))
+        assert len(service.exchanges) == 1, "the SDK must not retry"
+        assert "secret" not in caught.value.message
+        assert len(caught.value.message) < 500
+        return caught.value
 
     return run
 

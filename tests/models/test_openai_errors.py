@@ -7,17 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import trio
 
 from model_dialects import KEY
 from model_service import Exchange, Service
-from turnwire.models.base import ModelError
 from turnwire.models.openai import OpenAIProvider
 
-from .conftest import Collect, MakeRequest
-
-PATIENCE = 30.0
-"""Seconds after which a test that waits for the other side has failed."""
+from .conftest import Failure
 
 CONTEXT = {"error": {"message": "This model's maximum context length is 8 tokens.", "code": "context_length_exceeded"}}
 LLAMA_CONTEXT = {"error": {"code": 400, "message": "request exceeds it", "type": "exceed_context_size_error"}}
@@ -57,22 +52,11 @@ async def provider(service: Service) -> AsyncIterator[OpenAIProvider]:
         (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded", True),
     ],
 )
-async def test_T5_http_errors_are_classified(
-    status: int,
-    body: Any,
-    code: str,
-    retryable: bool,
-    service: Service,
-    provider: OpenAIProvider,
-    make_request: MakeRequest,
-    collect: Collect,
+async def test_T5_bodies_of_failed_requests_are_read_in_any_shape(
+    status: int, body: Any, code: str, retryable: bool, failure: Failure
 ) -> None:
-    service.will(lambda exchange: exchange.respond(status, body))
-    with pytest.raises(ModelError) as caught:
-        await collect(provider.stream(make_request("hi")))
-    assert (caught.value.code, caught.value.retryable) == (code, retryable)
-    assert "secret" not in caught.value.message
-    assert len(service.exchanges) == 1, "the SDK must not retry"
+    error = await failure(lambda exchange: exchange.respond(status, body))
+    assert (error.code, error.retryable) == (code, retryable)
 
 
 @pytest.mark.parametrize(
@@ -86,25 +70,16 @@ async def test_T5_http_errors_are_classified(
         ({"error": CONTEXT["error"]}, "context_length", False),
         ({"error": FILTER["error"]}, "content_filter", False),
         ({"error": "plain words"}, "internal", True),
-        ("not json", "malformed_stream", True),
-        ("[1, 2]", "malformed_stream", True),
         ('{"choices": 5}', "malformed_stream", True),
         ('{"choices": [{"delta": {"content": 5}}]}', "malformed_stream", True),
         ('{"choices": [{"delta": {"content": "\\ud800"', "malformed_stream", True),
-        ("[" * 100_000, "malformed_stream", True),
         ('{"choices": [{"delta": {"tool_calls": [{"index": 0}]}, "finish_reason": "stop"}]}', "malformed_stream", True),
         ('{"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}', "malformed_stream", True),
         ('{"choices": [{"delta": {}, "finish_reason": "error"}]}', "internal", True),
     ],
 )
 async def test_T5_failures_in_mid_stream_are_classified(
-    event: Any,
-    code: str,
-    retryable: bool,
-    service: Service,
-    provider: OpenAIProvider,
-    make_request: MakeRequest,
-    collect: Collect,
+    event: Any, code: str, retryable: bool, failure: Failure
 ) -> None:
     async def fail(exchange: Exchange) -> None:
         await exchange.start()
@@ -112,8 +87,5 @@ async def test_T5_failures_in_mid_stream_are_classified(
         await exchange.event(event)
         await exchange.hung_up()
 
-    service.will(fail)
-    with pytest.raises(ModelError) as caught, trio.fail_after(PATIENCE):
-        await collect(provider.stream(make_request("hi")))
-    assert (caught.value.code, caught.value.retryable) == (code, retryable)
-    assert len(caught.value.message) < 500
+    error = await failure(fail)
+    assert (error.code, error.retryable) == (code, retryable)

@@ -11,15 +11,39 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from model_dialects import USAGE, Dialect, Provider, Script, saying
+from model_dialects import KEY, USAGE, Dialect, Provider, Script, saying
 from model_service import Exchange, Service, event_bytes
-from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, StepEnd, Usage
+from turnwire.models.base import (
+    BlockDelta,
+    BlockEnd,
+    BlockStart,
+    ModelError,
+    ModelMessage,
+    ModelRequest,
+    StepEnd,
+    TextContent,
+    ToolSpec,
+    Usage,
+)
 from turnwire.models.timeouts import with_timeouts
 
-from .conftest import Collect, MakeRequest, TextsOf
+from .conftest import PATIENCE, Collect, MakeRequest, TextsOf
 
-PATIENCE = 30.0
-"""Seconds after which a test that waits for the other side has failed."""
+
+async def test_C1_the_request_says_what_was_asked_and_who_asks(
+    dialect: Dialect, service: Service, provider: Provider, collect: Collect
+) -> None:
+    service.will(*[dialect.answer(saying("a"))] * 2)
+    messages = (ModelMessage("system", (TextContent("Be brief."),)), ModelMessage("user", (TextContent("hi"),)))
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    weather = ToolSpec("weather", "Tells the weather.", schema)
+    await collect(provider.stream(ModelRequest(model=None, messages=messages, key="k", tools=(weather,))))
+    await collect(provider.stream(ModelRequest(model="other", messages=messages[1:], key="k")))
+    first, second = service.exchanges
+    assert first.target == second.target == dialect.target
+    assert KEY in (first.headers.get("authorization", "").removeprefix("Bearer "), first.headers.get("x-api-key"))
+    assert first.body == dialect.asking(model="test-model", prompt="hi", system="Be brief.", tool=weather)
+    assert second.body == dialect.asking(model="other", prompt="hi")
 
 
 async def test_S1_an_answer_becomes_one_block(
@@ -33,7 +57,6 @@ async def test_S1_an_answer_becomes_one_block(
         BlockEnd(0),
         StepEnd((0,), "stop", Usage(*USAGE)),
     ]
-    assert service.exchanges[0].target == dialect.target
 
 
 async def test_E5_reasoning_and_text_are_blocks_of_their_own(
