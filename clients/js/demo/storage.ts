@@ -33,13 +33,13 @@ function storeOf(open: () => Storage): Storage | undefined {
 }
 
 function put(store: Storage, key: string, value: string): boolean {
-  // What was there before is out of date, also where the new value finds no room.
-  store.removeItem(key);
   try {
     store.setItem(key, value);
     return true;
   } catch (error) {
-    if (error instanceof DOMException) return false;
-    throw error;
+    if (!(error instanceof DOMException)) throw error;
+    // What was there before is out of date, although the new value finds no room.
+    store.removeItem(key);
+    return false;
   }
 }

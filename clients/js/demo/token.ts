@@ -6,9 +6,12 @@
  */
 
 import type { GetToken } from "../src/index.ts";
+import { expiryOf } from "../src/token.ts";
 import { browser, tab } from "./storage.ts";
 
 const KEY = "turnwire.token";
+/** A person is asked when no more than this is left, however early a program would see to it. */
+const ASK_MS = 5 * 60_000;
 
 export class TokenKeeper {
   readonly #isConnected: () => boolean;
@@ -29,10 +32,14 @@ export class TokenKeeper {
 
   /** For `createClient`. */
   readonly getToken: GetToken = ({ refresh }) => {
-    if (refresh && this.#isConnected()) return this.#ask();
+    const { token } = this;
+    if (refresh && this.#isConnected()) {
+      // The same once more is taken, and the next is due when most of what is left is over.
+      return expiryOf(token) - Date.now() > ASK_MS ? token : this.#ask();
+    }
     // A new connection with the token that there is; when that is refused again the user is asked.
     if (!refresh) this.#settle();
-    return this.token;
+    return token;
   };
 
   get token(): string | undefined {

@@ -40,7 +40,7 @@ export async function getToken(ask: GetToken | undefined, refresh: boolean, now:
 }
 
 /** When a JWT expires, in milliseconds since 1970; NaN for any other token. */
-function expiryOf(token: string | undefined): number {
+export function expiryOf(token: string | undefined): number {
   try {
     const payload = token!.split(".")[1]!;
     const claims = JSON.parse(atob(payload.replace(/-/g, "+").replace(/_/g, "/"))) as { exp: number };
