@@ -41,9 +41,15 @@ async def told_to_stop(server: ServerProcess, client: WireClient) -> None:
 
 
 async def test_W8_while_it_drains_a_server_is_alive_but_not_ready_and_starts_no_turn(data: Path) -> None:
-    async with server_process(data, "--grace-seconds", "3600") as server, wire_client(server.url) as client:
+    async with (
+        server_process(data, "--grace-seconds", "3600") as server,
+        wire_client(server.url) as client,
+        wire_client(server.url, hello=False) as late,
+    ):
         session_id = await start_turn(client, "/silence 3600")
         await told_to_stop(server, client)
+        await late.request("hello")
+        await late.until(lambda: [frame["op"] for frame in late.frames] == ["welcome", "draining"])
         assert await readiness(server) == (503, "draining")
         async with httpx2.AsyncClient() as http:
             assert (await http.get(f"http://{server.address}/healthz")).status_code == 200
@@ -57,6 +63,8 @@ async def test_W8_while_it_drains_a_server_is_alive_but_not_ready_and_starts_no_
         await client.send({"op": "stop", "id": 1_000, "session_id": session_id})
         await client.until(lambda: client.closed is not None)
         assert client.closed == (1012, "the server restarts")
+        await late.until(lambda: late.closed is not None)
+        assert late.closed == (1012, "the server restarts")
         assert [frame["result"]["stopped"] for frame in client.frames if frame.get("id") == 1_000] == [True]
         assert await server.process.wait() == 0, "the last turn has ended, so nothing is waited for"
 
