@@ -52,6 +52,8 @@ class PythonClient:
         """What to do with the answers of this connection."""
         self._prompts: dict[str, tuple[int, Map]] = {}
         """Prompts without an answer, by `client_request_id`: the command's number, and the request."""
+        self._sent: set[str] = set()
+        """Those of them that this connection has taken: each goes out once a connection."""
         self._snapshots = 0
         self._hint_seconds = 0.0
         self._scope = trio.CancelScope()
@@ -95,8 +97,7 @@ class PythonClient:
         request_id = f"{self._name}-{number}"
         request = {"op": "prompt", "client_request_id": request_id, **_fields(fields)}
         self._prompts[request_id] = (number, request)
-        if self._socket is not None:
-            await self._send_prompt(request_id)
+        await self._send_prompts()
 
     async def _stop(self, number: int, fields: Map) -> None:
         await self._request({"op": "stop", **_fields(fields)}, self._answering(number))
@@ -157,7 +158,7 @@ class PythonClient:
             if answer["op"] == "welcome":
                 tick_seconds.append(answer["tick_ms"] / 1000)
                 self._socket = socket
-                self._nursery.start_soon(self._resume)
+                self._nursery.start_soon(self._resume, list(self._views))
             else:
                 retryable = ABNORMAL if answer.get("retryable") else BAD_FRAME
                 refusals.append(HELLO_CLOSE_CODES.get(answer["code"], retryable))
@@ -179,16 +180,16 @@ class PythonClient:
         except (RequestError, MalformedFrame):
             return ABNORMAL  # nothing that is held can be trusted; a new connection brings a new state
 
-    async def _resume(self) -> None:
-        """After `welcome`: the Sessions, and the prompts that nobody has answered (S9)."""
+    async def _resume(self, session_ids: list[str]) -> None:
+        """After `welcome`: the Sessions of before, and the prompts that nobody has answered (S9)."""
         self._tell("connected", None)
-        for session_id in list(self._views):
+        for session_id in session_ids:
             await self._request({"op": "subscribe", "session_id": session_id}, self._ignore)
-        for request_id in list(self._prompts):
-            await self._send_prompt(request_id)
+        await self._send_prompts()
 
     def _lose(self) -> None:
         self._socket = None
+        self._sent.clear()
         waiting, self._waiting = self._waiting, {}
         for take in waiting.values():
             take({"op": "error", "code": "lost", "message": "the connection was lost", "retryable": True})
@@ -227,6 +228,13 @@ class PythonClient:
             await socket.send(data.decode() if self._format == "json" else data)
         except ConnectionClosed:
             return  # `_lose` answers
+
+    async def _send_prompts(self) -> None:
+        """All that this connection has not taken yet, in their order. Without a connection they wait for the next."""
+        for request_id in list(self._prompts):
+            if self._socket is not None and request_id in self._prompts and request_id not in self._sent:
+                self._sent.add(request_id)
+                await self._send_prompt(request_id)
 
     async def _send_prompt(self, request_id: str) -> None:
         number, request = self._prompts[request_id]
