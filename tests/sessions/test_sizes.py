@@ -11,7 +11,8 @@ from turnwire.gateway.settings import GatewaySettings
 from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, StepEnd
 from turnwire.models.timeline import Timeline
 from turnwire.sessions.answer import CALLS
-from turnwire.tools.base import INPUT_BYTES
+from turnwire.sessions.environment import SessionLimits
+from turnwire.tools.base import INPUT_BYTES, ToolContext
 from turnwire.tools.functions import tool
 from turnwire.tools.registry import ToolRegistry
 from turnwire_protocol.parts import TextInput
@@ -107,3 +108,38 @@ async def test_W10_a_large_card_does_not_share_a_frame_with_its_message(
         assert max(map(size, second.frames)) < size(first.view.messages) + 1024
         assert second.view.interactions == first.view.interactions
         assert second.view.messages[-1] == first.view.messages[-1]
+
+
+async def test_W10_what_a_turn_changed_in_files_fits_into_its_fullest_message(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    @tool
+    async def fill() -> str:
+        """Gives a piece of what a Message may hold."""
+        return "x" * 60_000
+
+    @tool
+    async def change(context: ToolContext) -> str:
+        """Changes more files than are told, by more than is shown."""
+        for number in range(2_000):
+            context.changed(f"folder/file {number}", None, f"{number}\n" * 20)
+        return "changed"
+
+    @tool
+    async def linger() -> str:
+        """Never comes back."""
+        await trio.sleep_forever()
+        return "never"
+
+    calls = tool_calls(*[("fill", "{}")] * 64, ("change", "{}"), ("linger", "{}"))
+    async with world(calls, tools=ToolRegistry((fill, change, linger))) as w:
+        await w.session()
+        watcher = await w.watch()
+        await w.registry.prompt("s1", parts=(TextInput("x"),), client_request_id="r")
+        await trio.sleep(60)
+        assert (await w.registry.stop("s1")).stopped
+        agent = (await w.stored())[-1]
+        assert [part["type"] for part in agent["parts"][-2:]] == ["data", "error"]
+        sizes = [len(msgspec.json.encode(frame)) for frame in watcher.frames]
+        assert SessionLimits().held_message_bytes < max(sizes) < MAX_FRAME
+        assert watcher.view.messages[-1] == agent
