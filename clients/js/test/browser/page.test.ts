@@ -142,6 +142,18 @@ describe("hostile text", () => {
   });
 });
 
+test("columns of a table stand as the text says", async () => {
+  const session = await open();
+  const { append, finish } = answer(session);
+  append("| a | b | c |\n|---|--:|:-:|\n| 1 | 2 | 3 |\n");
+  finish();
+  await world.page.waitForSelector(`${AGENT}[data-state="done"] td`);
+  const aligned = await world.page.$$eval(`${AGENT} :is(th, td)`, (cells) =>
+    cells.map((cell) => getComputedStyle(cell).textAlign.replace("-webkit-", "")),
+  );
+  expect(aligned).toEqual(["left", "right", "center", "left", "right", "center"]);
+});
+
 describe("scrolling", () => {
   const history = (session: FakeSession): void => {
     for (let index = 1; index <= 130; index += 1) {
