@@ -34,6 +34,11 @@ class Joining:
         """Something that a snapshot shows has changed."""
         self._snapshots.clear()
 
+    def close(self) -> None:
+        """What was kept for the next who joins leaves memory at once, not only when the collector finds the Session."""
+        self._pages.clear()
+        self._snapshots.clear()
+
     async def join(self, watcher: Watcher, *, limit: int, include_internal: bool) -> None:
         """Gives `watcher` a snapshot and, from that very point on, every Mutation (W4).
 

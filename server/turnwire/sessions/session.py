@@ -122,11 +122,12 @@ class Session:
         self.nursery.start_soon(post)
 
     def close(self, error: Exception) -> None:
-        """From now on every job is answered with `error`. Idempotent."""
+        """From now on every job is answered with `error`, and no snapshot is kept. Idempotent."""
         if self._closed is None:
             self._closed = error
         for job in self.mailbox.drain_jobs():
             job.abandon(error)
+        self.joining.close()
 
     @property
     def idle(self) -> bool:
