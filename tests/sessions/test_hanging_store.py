@@ -37,7 +37,7 @@ async def prompt(w: World, text: str) -> Receipt:
 async def refused(ask: Callable[[], Awaitable[object]]) -> tuple[str, float]:
     """The code of the error that the request gets, and how long it took."""
     asked_at = trio.current_time()
-    with pytest.raises(RequestError) as error:
+    with trio.fail_after(100 * ANSWER_SECONDS), pytest.raises(RequestError) as error:
         await ask()
     return error.value.code, trio.current_time() - asked_at
 
@@ -160,3 +160,124 @@ async def test_W8_a_drain_waits_for_a_hanging_store_no_longer_than_a_stop_does(
         assert not await w.registry.drain(1.0)
         assert trio.current_time() - before == 1.0 + ANSWER_SECONDS
         store.gate.set()
+
+
+class UnreadableStore(GatedStore):
+    """While the gate is shut its reads wait as well, those of `hanging` or all."""
+
+    hanging: str | None = None
+
+    async def _read(self, name: str) -> None:
+        if self.hanging in (None, name):
+            await self.gate.wait()
+
+    async def session(self, *args: Any, **options: Any) -> Any:
+        await self._read("session")
+        return await super().session(*args, **options)
+
+    async def sessions(self, *args: Any, **options: Any) -> Any:
+        await self._read("sessions")
+        return await super().sessions(*args, **options)
+
+    async def page(self, *args: Any, **options: Any) -> Any:
+        await self._read("page")
+        return await super().page(*args, **options)
+
+    async def turn(self, *args: Any, **options: Any) -> Any:
+        await self._read("turn")
+        return await super().turn(*args, **options)
+
+    async def request(self, *args: Any, **options: Any) -> Any:
+        await self._read("request")
+        return await super().request(*args, **options)
+
+    async def interaction(self, *args: Any, **options: Any) -> Any:
+        await self._read("interaction")
+        return await super().interaction(*args, **options)
+
+
+Verb = Callable[[World], Awaitable[object]]
+
+
+async def use(w: World) -> object:
+    async with w.registry.open("s1") as session:
+        return session
+
+
+VERBS: dict[str, Verb] = {
+    "create": lambda w: w.registry.create(client_request_id="c"),
+    "delete": lambda w: w.registry.delete("s1"),
+    "fork": lambda w: w.registry.fork("s1", client_request_id="f"),
+    "get": lambda w: w.registry.get("s1"),
+    "instruct": lambda w: w.registry.instruct("s1", parts=(TextInput("briefly"),)),
+    "interactions": lambda w: w.registry.interactions("s1"),
+    "join": lambda w: w.registry.join("s1", ViewWatcher("s1")),
+    "list": lambda w: w.registry.list(),
+    "messages": lambda w: w.registry.messages("s1"),
+    "open": use,
+    "owned_by": lambda w: w.registry.owned_by("s1", "local"),
+    "prompt": lambda w: prompt(w, "x"),
+    "respond": lambda w: w.registry.respond("s1", "i1", revision=1, response={}, client_request_id="a"),
+    "stop": lambda w: w.registry.stop("s1"),
+    "update": lambda w: w.registry.update("s1", title="A"),
+}
+ABSENT = {"respond"}
+"""What gets `not_found` as soon as the store can say so."""
+
+
+@pytest.mark.parametrize("name", VERBS)
+async def test_T3_W9_every_verb_is_answered_in_time_while_no_read_is_and_done_once_they_are(
+    name: str, autojump_clock: object, world: MakeWorld
+) -> None:
+    """In a Session that has to be read first, by one for all of the three that ask at once."""
+    store, verb = UnreadableStore(), VERBS[name]
+    async with world(text_answer("a"), store=store, limits=LIMITS) as w:
+        await w.session()
+        store.gate = trio.Event()
+        answers: list[tuple[str, float]] = []
+
+        async def ask() -> None:
+            answers.append(await refused(lambda: verb(w)))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ask)
+        assert answers == [("unavailable", ANSWER_SECONDS)] * 3
+        assert w.registry.live_sessions == 0
+        store.gate.set()
+        if name in ABSENT:
+            assert (await refused(lambda: verb(w)))[0] == "not_found"
+        else:
+            await verb(w)
+
+
+@pytest.mark.parametrize(("name", "hanging"), [("prompt", "request"), ("respond", "interaction"), ("join", "page")])
+async def test_T3_W9_a_read_that_hangs_in_the_sessions_task_holds_nobody_up_for_longer(
+    name: str, hanging: str, autojump_clock: object, world: MakeWorld
+) -> None:
+    store, verb = UnreadableStore(), VERBS[name]
+    store.hanging = hanging
+    async with world(text_answer("a"), store=store, limits=LIMITS) as w:
+        await w.session()
+        async with w.registry.open("s1") as session:
+            store.gate = trio.Event()
+            assert await refused(lambda: verb(w)) == ("unavailable", ANSWER_SECONDS)
+            assert await refused(lambda: w.registry.update("s1", title="A")) == ("unavailable", 0)
+            store.gate.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert (await session.messages()).total == (name == "prompt"), "what had begun is done"
+            assert (await w.registry.update("s1", title="A")).title == "A"
+
+
+async def test_T2_who_asks_how_a_turn_ended_is_answered_in_time(autojump_clock: object, world: MakeWorld) -> None:
+    store = UnreadableStore()
+    store.hanging = "turn"
+    async with world(text_answer("a"), store=store, limits=LIMITS) as w:
+        await w.session()
+        async with w.registry.open("s1") as session:
+            turn = await session.prompt("x")
+            await turn.finished()
+            store.gate = trio.Event()
+            assert await refused(turn.finished) == ("unavailable", ANSWER_SECONDS)
+            store.gate.set()
+            assert (await turn.finished()).status == "completed"

@@ -1,6 +1,7 @@
 """What is special to the file: constraints that hold for any program, plans that do not grow, rows left alone."""
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +34,9 @@ def connection() -> Iterator[apsw.Connection]:
     apply_all(connection, [prepare(operation) for operation in operations])
     yield connection
     connection.close()
+
+
+PATIENCE_SECONDS = 60
 
 
 def add_part(connection: apsw.Connection, role: str, type: str, *, message_id: str, session_id: str = "s") -> None:
@@ -263,3 +267,31 @@ async def _append_mebibytes(store: SqliteStore, log: Path, first: int) -> int:
     for sequence in range(first, first + 4):
         await store.commit(save(user(sequence, parts=[text(f"p{sequence}", content="x" * 2**20)])))
     return (await trio.Path(log).stat()).st_size
+
+
+async def test_T3_nobody_need_wait_for_a_read_that_hangs_and_closing_does(connection: apsw.Connection) -> None:
+    """A read cannot be interrupted, but given up: its connection is used again, and closed, once it has ended."""
+    reached, gate = threading.Event(), threading.Event()
+    readers = reads.Readers([connection], lambda read, sentence: None)
+
+    def hang(connection: apsw.Connection) -> None:
+        reached.set()
+        assert gate.wait(PATIENCE_SECONDS)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(readers.run, hang)
+        await trio.to_thread.run_sync(reached.wait)
+        nursery.cancel_scope.cancel()
+    with trio.CancelScope() as impatient:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(readers.run, lambda connection: reads.session(connection, "s"))
+            await trio.testing.wait_all_tasks_blocked()
+            impatient.cancel()
+    assert impatient.cancelled_caught
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(readers.aclose)
+        await trio.testing.wait_all_tasks_blocked()
+        assert connection.execute("SELECT 1").get == 1, "it is in use, so it is not closed yet"
+        gate.set()
+    with pytest.raises(apsw.ConnectionClosedError):
+        connection.execute("SELECT 1")

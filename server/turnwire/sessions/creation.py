@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnwire.sessions.configs import changed
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults, too_late, too_many_sessions
+from turnwire.sessions.faults import answered, too_late, too_many_sessions
 from turnwire.sessions.prompts import digest_of
 from turnwire.store.base import (
     ConstraintViolated,
@@ -63,7 +63,7 @@ async def create(
     )
     operation = CreateSession(record, creator.most)
     digest = digest_of((title, config, metadata))
-    with store_faults(record.session_id):
+    with answered(env.limits.answer_seconds, record.session_id):
         return await _once(env, operation, record.session_id, creator, digest, "session_id")
 
 
@@ -85,7 +85,7 @@ async def fork(
         most=creator.most,
     )
     digest = digest_of(("fork", session_id, through_message_id))
-    with store_faults(session_id):
+    with answered(env.limits.answer_seconds, session_id):
         return await _once(env, operation, operation.new_session_id, creator, digest, "new_session_id")
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import trio
+
 from turnwire.store.base import NotFound, StoreUnavailable
 from turnwire_protocol.codes import RequestError
 
@@ -31,3 +33,14 @@ def store_faults(session_id: str | None = None) -> Iterator[None]:
         raise unknown_session(session_id) from None
     except StoreUnavailable as error:
         raise RequestError("unavailable", f"the store does not work at present: {error}") from error
+
+
+@contextmanager
+def answered(seconds: float, session_id: str | None = None) -> Iterator[trio.CancelScope]:
+    """For reads that somebody waits for: as `store_faults`, and `unavailable` when the block takes longer than so many
+    seconds. Gives the scope that has this deadline.
+    """
+    with store_faults(session_id), trio.move_on_after(seconds) as scope:
+        yield scope
+    if scope.cancelled_caught:
+        raise too_late(seconds)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults
+from turnwire.sessions.faults import answered
 from turnwire.sessions.instructions import TAG
 from turnwire.sessions.subscribers import Callback, Holding, Interrupted
 from turnwire.sessions.turns import TurnResult
@@ -115,7 +115,7 @@ class TurnHandle:
             await turn.finished.wait()
             if turn.result is not None:
                 return turn.result
-        with store_faults(self._session_id):
+        with answered(self._env.limits.answer_seconds, self._session_id):
             record = await self._env.store.turn(self.turn_id)
         if record is None:
             raise RequestError("not_found", f"there is no turn {self.turn_id}", field="turn_id")

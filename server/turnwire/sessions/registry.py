@@ -17,7 +17,7 @@ from turnwire.sessions.counts import SessionCounts
 from turnwire.sessions.creation import Creator
 from turnwire.sessions.draining import SHUTDOWN, drain
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults, unknown_session
+from turnwire.sessions.faults import answered, unknown_session
 from turnwire.sessions.given import as_request
 from turnwire.sessions.handles import SessionHandle
 from turnwire.sessions.instructions import instruct
@@ -86,7 +86,7 @@ class Registry:
         return sum(session.loop.executing for session in self._residents)
 
     async def _read_record(self, session_id: str) -> SessionRecord:
-        with store_faults(session_id):
+        with answered(self._env.limits.answer_seconds, session_id):
             return await self._env.store.session(session_id)
 
     # ------------------------------------------------------------------------------------------------------- Sessions
@@ -149,7 +149,7 @@ class Registry:
         """
         _check_positive("limit", limit)
         try:
-            with store_faults():
+            with answered(self._env.limits.answer_seconds):
                 listing = await self._env.store.sessions(
                     before=before, limit=min(limit, MAX_PAGE), archived=archived, scope=scope
                 )
@@ -247,7 +247,7 @@ class Registry:
         _check_positive("limit", limit)
         if before_sequence is not None:
             _check_positive("before_sequence", before_sequence)
-        with store_faults(session_id):
+        with answered(self._env.limits.answer_seconds, session_id):
             page = await self._env.store.page(
                 session_id,
                 before_sequence=before_sequence,

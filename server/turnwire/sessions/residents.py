@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 import trio
 
 from turnwire.sessions.environment import Environment
-from turnwire.sessions.faults import store_faults
+from turnwire.sessions.faults import answered
 from turnwire.sessions.session import Session
 from turnwire.sessions.subscribers import Holding
 from turnwire.store.base import StoreUnavailable
@@ -65,21 +65,21 @@ class Residents:
             self._scopes.pop(session_id).cancel()
 
     async def open(self, session_id: str) -> Session:
-        """The live Session. Raises RequestError `not_found` or `unavailable`."""
-        while True:
-            session = self._live.get(session_id)
-            if session is not None:
-                return session
-            opening = self._opening.get(session_id)
-            if opening is None:
-                return await self._load(session_id)
-            await opening.wait()
+        """The live Session. Raises RequestError `not_found` or `unavailable`, within `limits.answer_seconds`."""
+        with answered(self._env.limits.answer_seconds, session_id):
+            while True:
+                session = self._live.get(session_id)
+                if session is not None:
+                    return session
+                opening = self._opening.get(session_id)
+                if opening is None:
+                    return await self._load(session_id)
+                await opening.wait()
 
     async def _load(self, session_id: str) -> Session:
         self._opening[session_id] = opened = trio.Event()
         try:
-            with store_faults(session_id):
-                record = await self._env.store.session(session_id)
+            record = await self._env.store.session(session_id)
             session = Session(record, self._env)
             scope = await self._nursery.start(self._run_session, session)
             self._live[session_id], self._scopes[session_id] = session, scope

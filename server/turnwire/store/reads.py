@@ -97,9 +97,12 @@ class Readers:
         self._closed = False
 
     async def run(self, read: Work[T]) -> T:
-        """What `read` gives. Raises what it raises, and StoreUnavailable."""
+        """What `read` gives. Raises what it raises, and StoreUnavailable.
+
+        A caller that is cancelled stops waiting at once; a read that hangs then keeps its connection until it ends.
+        """
         try:
-            return await trio.to_thread.run_sync(self._run, read, limiter=self._limiter)
+            return await trio.to_thread.run_sync(self._run, read, limiter=self._limiter, abandon_on_cancel=True)
         except StoreUnavailable as error:
             self._broken(read, str(error))
             raise
