@@ -52,7 +52,7 @@ async def stop(registry: Registry, gateway: Gateway, grace_seconds: float) -> bo
     False when the end of a Turn could not be stored.
     """
     _log.info("stopping: %(turns)d turns are running", {"turns": registry.running_turns})
-    registry.draining = True
+    registry.start_no_turns()
     gateway.announce()
     stored = await registry.drain(grace_seconds)
     await gateway.drain()

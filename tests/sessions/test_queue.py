@@ -1,12 +1,15 @@
 """Prompts that wait: how many may, and what becomes of those that are cancelled (T1, T3, C1)."""
 
+from collections.abc import Sequence
+
 import pytest
 import trio
 
-from sessions_world import Kinds, MakeWorld, World, exchange, text_answer
+from sessions_world import Kinds, MakeWorld, World, exchange, failing, text_answer
 from turnwire.context.composer import Composer, HistoryBounds
-from turnwire.models.base import ModelMessage
+from turnwire.models.base import ModelError, ModelMessage
 from turnwire.sessions.environment import SessionLimits
+from turnwire.store.base import Operation, SaveTurn, StoreUnavailable
 from turnwire.store.memory import MemoryStore
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import Receipt
@@ -107,3 +110,96 @@ async def test_C2_a_summary_says_nothing_of_prompts_that_were_cancelled(
         assert "first" in asked[-1]
         assert "second" not in asked[-1]
         assert "third" not in asked[-1]
+
+
+# ------------------------------------------------------------------------------------------ a server that is stopping
+
+
+class Startless(MemoryStore):
+    """While it `fails` it stores no start of a Turn that has waited."""
+
+    fails = False
+
+    async def commit(self, operations: Sequence[Operation]) -> None:
+        match operations:
+            case [SaveTurn(record)] if self.fails and record.status == "running":
+                raise StoreUnavailable("no starts")
+        await super().commit(operations)
+
+
+ENDS = {
+    "answers": text_answer("a", every=20.0),
+    "fails": failing(ModelError("invalid_request", "no", retryable=False)),
+}
+
+
+@pytest.mark.parametrize("end", [*ENDS, "stopped"])
+async def test_W8_what_waits_is_not_started_by_a_server_that_stops_but_ends_with_a_reason(
+    end: str, autojump_clock: object, world: MakeWorld
+) -> None:
+    async with world(ENDS.get(end, text_answer("a", every=1000.0)), text_answer("never")) as w:
+        await w.session()
+        await w.session("s2")
+        watcher = await w.watch()
+        running, *waiting = [await say(w, text) for text in ("first", "second", "third")]
+        w.registry.start_no_turns()
+        if end == "stopped":
+            await w.registry.stop("s1", turn_id=running.turn_id)
+        else:
+            await watcher.until(lambda: watcher.view.turn is None)
+            assert [turn["turn_id"] for turn in watcher.view.queue] == [turn.turn_id for turn in waiting]
+        assert await w.registry.drain(100.0)
+        started = [frame["turn_id"] for frame in watcher.mutations("turn") if frame["type"] == "start"]
+        assert started == [running.turn_id]
+        assert watcher.view.queue == []
+        for receipt in waiting:
+            turn = await w.store.turn(receipt.turn_id)
+            assert turn is not None
+            assert turn.error is not None
+            assert (turn.status, turn.started_at) == ("stopped", None)
+            assert turn.error.code == ("stopped" if end == "stopped" else "server_shutdown")
+        assert {"first", "second", "third"} <= {m["parts"][0]["text"] for m in await w.stored() if m["role"] == "user"}
+
+
+async def test_W8_a_turn_whose_start_could_not_be_stored_before_a_drain_is_not_started_in_it(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    store = Startless()
+    async with world(text_answer("a"), text_answer("never"), store=store) as w:
+        await w.session()
+        watcher = await w.watch()
+        await say(w, "first")
+        second = await say(w, "second")
+        store.fails = True
+        await watcher.until(lambda: watcher.view.turn is None)
+        await trio.sleep(5)
+        w.registry.start_no_turns()
+        store.fails = False
+        await trio.sleep(5)
+        assert [turn["turn_id"] for turn in watcher.view.queue] == [second.turn_id]
+        assert await w.registry.drain(100.0)
+        assert watcher.view.queue == []
+        assert len([frame for frame in watcher.mutations("turn") if frame["type"] == "start"]) == 1
+
+
+async def test_W8_a_prompt_that_joins_the_running_turn_is_taken_by_a_server_that_stops(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    """It starts no Turn; one that would, or would wait to, is refused, and one that names another Turn a conflict."""
+    async with world(text_answer("a", every=20.0), text_answer("b", every=20.0)) as w:
+        await w.session()
+        watcher = await w.watch()
+        running = await say(w, "first")
+        w.registry.start_no_turns()
+        w.nursery.start_soon(w.registry.drain, 1000.0)
+        await watcher.until(lambda: len(watcher.view.messages) == 2)
+        assert (await say(w, "and this", expected_turn_id=running.turn_id)).outcome == "steered"
+        for expected, code in ((None, "draining"), ("turn-other", "conflict")):
+            with pytest.raises(RequestError) as refused:
+                await say(w, "one more", expected_turn_id=expected)
+            assert refused.value.code == code
+        await watcher.until(lambda: watcher.view.turn is None)
+        assert [m["parts"][0]["text"] for m in await w.stored()] == ["first", "a", "and this", "b"]
+        with pytest.raises(RequestError) as refused:
+            await say(w, "too late", expected_turn_id=running.turn_id)
+        assert refused.value.code == "conflict"

@@ -91,7 +91,7 @@ class Admission:
 
     def _admit(self, options: PromptOptions) -> None:
         active, queue = self._loop.active, self._loop.queue
-        if options.draining:
+        if self._env.phase.draining and not options.expected_turn_id:
             raise RequestError("draining", "the server is about to restart; send the prompt again after it")
         if options.if_idle and self._loop.busy:
             raise RequestError("conflict", "if_idle: a turn is running", field="if_idle")

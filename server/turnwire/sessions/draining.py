@@ -10,13 +10,13 @@ from turnwire.sessions.session import Session
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.mutations import TurnError
 
-SHUTDOWN = TurnError("server_shutdown", "The server was shut down while the answer was being written.")
+SHUTDOWN = TurnError("server_shutdown", "The server was shut down before the answer was complete.")
 
 _log = logging.getLogger(__name__)
 
 
 async def drain(sessions: Iterable[Session], grace_seconds: float, reason: TurnError) -> bool:
-    """Gives running Turns `grace_seconds`, then stops them; no new ones may be begun meanwhile.
+    """Gives running Turns `grace_seconds`, then stops them, and those that wait; none is started meanwhile.
 
     False when an end could not be stored.
     """

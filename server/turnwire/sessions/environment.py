@@ -58,6 +58,14 @@ class SessionLimits(Struct, kw_only=True, frozen=True):
     """How long a Turn's end waits before it is stored again, while the store cannot write."""
 
 
+class Phase:
+    """Where the whole server is in its life, for all of its Sessions."""
+
+    def __init__(self) -> None:
+        self.draining = False
+        """The server is about to stop: no Turn is started any more (W8)."""
+
+
 class Environment(Struct, kw_only=True, frozen=True):
     """The outside world of all Sessions of one server; tests give a virtual clock and seeded chance."""
 
@@ -75,3 +83,4 @@ class Environment(Struct, kw_only=True, frozen=True):
     """A new id that was never given out, also by earlier processes: `prefix` says what it names."""
     random: Random = SystemRandom()
     counts: SessionCounts = field(default_factory=SessionCounts)
+    phase: Phase = field(default_factory=Phase)

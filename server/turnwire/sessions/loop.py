@@ -86,8 +86,8 @@ class TurnLoop:
     # ------------------------------------------------------------------------------------------------------- running
 
     async def _start_next(self) -> None:
-        """The oldest queued prompt becomes the running Turn."""
-        while self.queue and self.active is None:
+        """The oldest queued prompt becomes the running Turn, unless the server is about to stop (W8)."""
+        while self.queue and self.active is None and not self._env.phase.draining:
             turn = self.queue[0]
             now = self._env.now()
             record = TurnRecord(

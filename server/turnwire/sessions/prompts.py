@@ -25,11 +25,10 @@ from turnwire_protocol.parts import (
 
 
 class PromptOptions(Struct, kw_only=True, frozen=True):
-    """The conditions of a prompt (T1), and whether the server still takes new ones (W8)."""
+    """The conditions of a prompt (T1)."""
 
     if_idle: bool = False
     expected_turn_id: str | None = None
-    draining: bool = False
 
 
 class Prompt(Struct, frozen=True):

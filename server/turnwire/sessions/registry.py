@@ -50,8 +50,6 @@ class Registry:
     def __init__(self, environment: Environment) -> None:
         self._env = environment
         self._residents = Residents(environment)
-        self.draining = False
-        """Whether new Turns are refused because the server is about to stop (W8)."""
 
     # -------------------------------------------------------------------------------------------------------- lifetime
 
@@ -63,12 +61,17 @@ class Registry:
         """Lets go of every Session that nobody needs in memory; the next verb opens it again, in a new epoch."""
         self._residents.evict_idle()
 
+    def start_no_turns(self) -> None:
+        """From now on no Turn is started, neither for a new prompt nor for one that waits (W8). Idempotent."""
+        self._env.phase.draining = True
+
     async def drain(self, grace_seconds: float, reason: TurnError = SHUTDOWN) -> bool:
-        """Refuses new Turns, gives running ones `grace_seconds`, then stops them with a stored reason (W8).
+        """Starts no Turn any more, gives running ones `grace_seconds`, then stops them, and those that wait, with a
+        stored reason (W8).
 
         False when an end could not be stored; the next start finds such a Turn and closes it (S7).
         """
-        self.draining = True
+        self.start_no_turns()
         return await drain(self._residents, grace_seconds, reason)
 
     @property
@@ -277,8 +280,7 @@ class Registry:
         prompt = Prompt(parts, client_request_id, tuple(self._env.new_id("part") for _ in parts))
 
         async def prompt_now() -> frames.Receipt:
-            # Asked in the Session's turn, not in the caller's: a drain may have begun while the job waited (W8).
-            options = PromptOptions(if_idle=if_idle, expected_turn_id=expected_turn_id, draining=self.draining)
+            options = PromptOptions(if_idle=if_idle, expected_turn_id=expected_turn_id)
             return await session.loop.admission.prompt(prompt, options)
 
         return await session.do(prompt_now)
