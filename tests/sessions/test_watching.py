@@ -7,7 +7,6 @@ import trio
 import trio.testing
 
 from sessions_world import MakeWorld, ViewWatcher, World, break_down, text_answer
-from turnwire.models.base import BlockDelta, BlockStart
 from turnwire.models.scripted import ScriptedProvider
 from turnwire.sessions.environment import SessionLimits
 from turnwire.store.memory import MemoryStore
@@ -397,16 +396,3 @@ async def test_L4_every_delta_has_a_part_before_it_and_whole_characters(
             session.subscribe(on_mutation)
             await (await session.prompt("/unicode")).finished()
         assert deltas
-
-
-async def test_S1_a_cancelled_caller_does_not_cancel_its_prompt(autojump_clock: object, world: MakeWorld) -> None:
-    async with world([(0.0, BlockStart(0, "text")), (1.0, BlockDelta(0, "x"))] * 1) as w:
-        await w.session()
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await w.registry.prompt("s1", parts=(TextInput("x"),), client_request_id="r1")
-        await w.registry.get("s1")
-        await trio.testing.wait_all_tasks_blocked()
-        stored = await w.stored()
-        again = await w.registry.prompt("s1", parts=(TextInput("x"),), client_request_id="r1")
-        assert again.outcome == ("duplicate" if stored else "started")
