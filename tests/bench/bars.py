@@ -12,6 +12,7 @@ import trio
 from bench.fanout.run import GATEWAY, TRIO_LOOP, WHOLE, Scenario, Server, measure, running
 from bench.rows import Row, row
 from turnwire import Turnwire
+from turnwire.gateway.wire import wire_parts_of
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire.sessions.registry import Registry
 from turnwire.store.base import CreateSession, SaveMessage, SessionRecord
@@ -183,7 +184,7 @@ async def reconnecting(folder: Path) -> Row:
 
         class Taker(Nobody):
             def joined(self, snapshot: SnapshotFrames) -> None:
-                taken.add(id(snapshot.encoded("json")))
+                taken.add(id(wire_parts_of(snapshot, "json")))
 
         watchers = [Taker() for _ in range(1_000)]
         async with trio.open_nursery() as nursery:

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from turnwire.gateway.outbox import Outbox, OutboxLimits
 
-LIMITS = OutboxLimits(outbox_bytes=400, low_water_bytes=60, join_bytes=100)
+LIMITS = OutboxLimits(outbox_bytes=400, snapshot_bytes=1200, low_water_bytes=60, join_bytes=100)
 
 
 def packed(kind: str, session: str, number: int, size: int) -> bytes:
@@ -111,7 +112,7 @@ def play(run: Run, step: tuple[object, ...]) -> None:
             run.outbox.add_tick(packed("tick", "-", 0, 0))
         case ("mutation", str(session), int(size)) if session not in run.left:
             run.mutate(session, size)
-        case ("snapshot", str(session), int(parts), int(size)):
+        case ("snapshot", str(session), int(parts), int(size)) if run.outbox.takes_snapshots:
             run.left.discard(session)
             run.snapshot(session, parts, size)
         case ("interrupt", str(session)) if session not in run.left:
@@ -131,8 +132,9 @@ def test_W6_what_arrives_is_whole_in_order_and_honest_about_losses(steps: list[t
     largest_part = 600
     for step in steps:
         play(run, step)
-        # The Mutations' bound or one larger Mutation, a head, a part, and a notice for each Session.
+        # The Mutations' bound or one larger Mutation, a head, a part, and a notice for each Session; snapshots.
         bound = LIMITS.outbox_bytes + 100 + 2 * largest_part + 3 * len(notice("a"))
+        bound += LIMITS.snapshot_bytes + 4 * largest_part
         assert run.outbox.pending_bytes <= run.outbox.control_bytes + bound
     run.drain()
     assert run.outbox.idle
@@ -362,9 +364,58 @@ def test_R4_snapshot_parts_enter_one_at_a_time_when_the_lane_has_drained() -> No
     run = Run()
     run.snapshot("a", 3, 80)
     run.write(1)
-    before = run.outbox.pending_bytes
     run.write(10)
-    assert run.outbox.pending_bytes == before - 10, "the second part waits outside until the first is gone"
+    run.mutate("a", 5)
+    run.drain()
+    kinds = [kind for kind, _, _ in unpacked(run.wire)]
+    assert kinds == ["snapshot", "mutation", "snapshot", "snapshot"], "the second waits until the first is gone"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(STEPS, max_size=60))
+def test_W6_all_that_waits_of_snapshots_is_counted_and_forgotten_with_it(steps: list[tuple[object, ...]]) -> None:
+    run = Run()
+    for step in steps:
+        play(run, step)
+    for session in "abc":
+        run.outbox.end_session(session)
+        run.snapshot(session, 1, 10)
+    waiting = sum(len(packed("snapshot", "a", number, 10)) for number in range(run.number - 2, run.number + 1))
+    with_snapshots = run.outbox.pending_bytes
+    for session in "abc":
+        run.outbox.end_session(session)
+    assert with_snapshots - run.outbox.pending_bytes == waiting
+    assert run.outbox.takes_snapshots
+    run.drain()
+    assert run.outbox.pending_bytes == 0
+
+
+def test_W6_no_snapshot_is_taken_while_too_much_of_others_waits() -> None:
+    run = Run()
+    for session in "abc":
+        assert run.outbox.takes_snapshots
+        run.snapshot(session, 1, 500)
+    assert not run.outbox.takes_snapshots
+    run.write(1 << 30)
+    run.write(1 << 30)
+    assert run.outbox.takes_snapshots
+    run.drain()
+    assert [session for _, session, _ in unpacked(run.wire)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("how", ["end", "close", "replace"])
+def test_W6_room_for_snapshots_comes_back_however_they_end(how: str) -> None:
+    run = Run()
+    run.snapshot("a", 4, 500)
+    assert not run.outbox.takes_snapshots
+    match how:
+        case "end":
+            run.outbox.end_session("a")
+        case "close":
+            run.outbox.close()
+        case _:
+            run.snapshot("a", 1, 500)
+    assert run.outbox.takes_snapshots
 
 
 def test_R4_two_small_parts_are_never_in_the_lane_together() -> None:

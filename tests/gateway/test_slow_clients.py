@@ -293,6 +293,55 @@ async def test_Z1_requests_that_wait_are_bounded_in_bytes(autojump_clock: MockCl
         assert [answer["op"] for answer in answers] == ["result"] * 3 + ["error"] * 3
 
 
+@pytest.mark.parametrize("again", ["subscribe", "reload"])
+async def test_Z1_snapshots_that_wait_are_bounded_in_bytes_and_come_whole_when_they_can(
+    again: str, autojump_clock: MockClock
+) -> None:
+    names = [f"s{number}" for number in range(40)]
+    one = 2 * 50 * KIB
+    link = Pipe(capacity=4 * KIB)
+    settings = GatewaySettings(snapshot_bytes=300 * KIB)
+    async with gateway_world(settings) as world, world.client(downlink=link) as slow, world.client() as other:
+        for name in names:
+            world.sessions.add(name)
+            await slow.result("subscribe", session_id=name)
+        world.sessions.padding = 50 * KIB
+        world.sessions.parts = 2
+        link.stall()
+        for name in names:
+            await slow.ask(again, session_id=name)
+        asked = await slow.ask("ping")
+        await trio.sleep(20)
+        most = world.gateway.pending_bytes
+        assert 300 * KIB < most <= 300 * KIB + one + 60 * KIB, "the bound, one snapshot, and what is being written"
+        await other.result("subscribe", session_id="s39")
+        world.sessions.say("s39", "newer than what they asked for")
+        assert await other.result("ping") == {}
+        link.resume()
+        assert (await slow.answer(asked))["result"] == {}, "what was asked after them is answered after them"
+        await slow.count(40 + 2 * 40, lambda frame: frame["op"] == "snapshot")
+        whole = [frame for frame in slow.ops("snapshot") if frame["parts"] == 2 and frame["part"] == 2]
+        assert sorted(frame["session_id"] for frame in whole) == sorted(names)
+        assert slow.ops("error") == slow.ops("reload") == []
+        assert {frame["session_id"]: frame["seq"] for frame in whole}["s39"] == 1, "as new as it can be"
+        assert world.gateway.pending_bytes == 0
+
+
+async def test_Z1_who_asks_for_snapshots_and_goes_away_leaves_nothing_waiting(autojump_clock: MockClock) -> None:
+    link = Pipe(capacity=4 * KIB)
+    async with gateway_world(GatewaySettings(snapshot_bytes=10 * KIB)) as world:
+        world.sessions.padding = 50 * KIB
+        async with world.client(downlink=link) as client:
+            link.stall()
+            for number in range(10):
+                world.sessions.add(f"s{number}")
+                await client.ask("subscribe", session_id=f"s{number}")
+            await link.over.wait()
+        assert world.gateway.pending_bytes == 0
+        for name in world.sessions.sessions:
+            await world.sessions.wait_unwatched(name)
+
+
 async def test_Z1_pings_are_answered_no_faster_than_the_client_reads(autojump_clock: MockClock) -> None:
     link = Pipe(capacity=4 * KIB)
     async with gateway_world() as world, world.client(downlink=link) as client, world.client() as other:

@@ -7,15 +7,16 @@ from contextlib import contextmanager
 import pytest
 
 from sessions_world import MakeWorld, ViewWatcher, World, break_down, text_answer
+from turnwire.gateway.wire import wire_parts_of
 from turnwire.sessions.channel import SnapshotFrames
 from turnwire.store.base import StoredPage
 
 
-class Encoder(ViewWatcher):
-    """Takes the bytes of both formats, as the gateway's watchers do together."""
+class WireWatcher(ViewWatcher):
+    """Takes the bytes, as the gateway does."""
 
     def joined(self, snapshot: SnapshotFrames) -> None:
-        snapshot.encoded("msgpack")
+        wire_parts_of(snapshot, "json")
         super().joined(snapshot)
 
 
@@ -58,7 +59,7 @@ async def test_Z1_a_session_that_leaves_memory_leaves_no_snapshot_there(
         with without_collector():
             before = kept()
             for limit in (1, 2):
-                watcher = Encoder("s1")
+                watcher = WireWatcher("s1")
                 await w.registry.join("s1", watcher, limit=limit)
                 w.registry.leave("s1", watcher)
             assert kept() > before, "they are kept for the next one who joins"

@@ -2,8 +2,8 @@
 
 Two tasks at most. The reader always takes what websockets has, so that a pong is never stuck behind requests, and puts
 requests into a bounded inbox. The worker exists only while there are requests, answers them one after the other, and
-begins none while the client leaves its answers unread. A lost connection ends neither a Turn nor the request that is
-being answered (T4).
+begins none while the client leaves its answers unread, nor one for a snapshot while too much waits of others (W6). A
+lost connection ends neither a Turn nor the request that is being answered (T4).
 """
 
 import logging
@@ -239,6 +239,8 @@ class Connection:
         try:
             while self._inbox:
                 await self.stream.wait_for_room()
+                if self._inbox.joins:
+                    await self.stream.wait_for_snapshots()
                 if self._inbox:
                     request = self._inbox.take()
                     await self._answer(request)

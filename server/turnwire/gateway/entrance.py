@@ -45,7 +45,7 @@ class Entrance:
         self._retry_after_ms = retry_after_ms
         doorman = Doorman((*own_names(settings.host), *settings.allowed_hosts), settings.allowed_origins)
         self._site = Site(doorman, documents, lambda: "draining" if self.draining else problem())
-        self._outbox_limits = OutboxLimits(outbox_bytes=settings.outbox_bytes)
+        self._outbox_limits = OutboxLimits(settings.outbox_bytes, settings.snapshot_bytes)
         self._stream_limits = StreamLimits(
             write_timeout=settings.write_timeout_s,
             close_timeout=settings.close_timeout_s,

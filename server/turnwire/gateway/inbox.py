@@ -60,6 +60,11 @@ class Inbox:
     def refused(self) -> None:
         self._refused += 1
 
+    @property
+    def joins(self) -> bool:
+        """The next request asks for a snapshot."""
+        return bool(self._waiting) and isinstance(self._waiting[0][0], frames.Subscribe | frames.Reload)
+
     def take(self) -> frames.Request:
         """The next request; its id stays open until `answered`."""
         request, size = self._waiting.popleft()

@@ -9,13 +9,17 @@ What is given up: when a Mutation does not fit into `outbox_bytes`, the Session 
 Mutations, and the next one, until it fits. A Session concerned is *lagged*: it gets one `reload` notice and no
 Mutations until its next snapshot. A snapshot that is
 under way goes on, and its notice follows the last part: a client that is slower than the stream still gets one whole
-snapshot after the other instead of beginnings only (R3, R4). Snapshot parts do not count against the bound, since
-they are few: one at a time enters its lane, when the lane has drained below `low_water_bytes`; the others wait as
-references to bytes that all clients share. So a Mutation that is published meanwhile goes in between, where the
-client buffers it. Several snapshots take turns.
+snapshot after the other instead of beginnings only (R3, R4). One part of a snapshot at a time enters its lane, when
+the lane has drained below `low_water_bytes`, and the others wait beside it. So a Mutation that is published meanwhile
+goes in between, where the client buffers it. Several snapshots take turns.
 
-Held bytes are at most: the Mutations' bound, one Snapshot part, a head (another part, or `join_bytes`), what the owner
-lets into the control lane, and one short notice for each Session.
+Nothing of a snapshot is given up, so that snapshots do not count against the Mutations' bound but have their own: while
+more than `snapshot_bytes` of them waits, the owner must begin no other (`takes_snapshots`), but lets whoever asked for
+it wait. What is sent in the end is then as new as it can be.
+
+Held bytes are at most: the Mutations' bound; `snapshot_bytes` and one snapshot, of which one part may be in its lane; a
+head (another part, or `join_bytes`); what the owner lets into the control lane; and one short notice for each Session.
+Bytes of a snapshot are shared by all clients that joined at the same state.
 """
 
 from collections import deque
@@ -27,9 +31,12 @@ from turnwire.gateway.lanes import Kind, Lanes
 
 
 class OutboxLimits(Struct, frozen=True):
-    """All in bytes. `join_bytes`: small frames are joined up to this size, to be written with one system call."""
+    """All in bytes. `outbox_bytes` are of Mutations, `snapshot_bytes` of snapshots, before one more is begun.
+    `join_bytes`: small frames are joined up to this size, to be written with one system call.
+    """
 
     outbox_bytes: int = 1024 * 1024
+    snapshot_bytes: int = 1024 * 1024
     low_water_bytes: int = 64 * 1024
     join_bytes: int = 64 * 1024
 
@@ -44,6 +51,7 @@ class Outbox:
         "_lagged",
         "_limits",
         "_reload_notice",
+        "_snapshot_bytes",
         "_snapshots",
         "_tick",
         "closed",
@@ -61,6 +69,7 @@ class Outbox:
         self._control: deque[bytes] = deque()
         self._data = Lanes()
         self._snapshots: dict[str, deque[bytes]] = {}
+        self._snapshot_bytes = 0
         self._lagged: set[str] = set()
         self._tick: bytes | None = None
         self.encode: Callable[[bytes], bytes] | None = None
@@ -83,8 +92,14 @@ class Outbox:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of the head and of both lanes; parts of snapshots that have not entered yet are not counted."""
-        return self.control_bytes + self._data.size + (0 if self._head is None else len(self._head))
+        """All bytes that wait: of the head, of both lanes, and of snapshots that have not entered theirs."""
+        head = 0 if self._head is None else len(self._head)
+        return head + self.control_bytes + self._data.size + self._snapshot_bytes
+
+    @property
+    def takes_snapshots(self) -> bool:
+        """Another snapshot may be begun: what waits of others is within its bound."""
+        return self._snapshot_bytes <= self._limits.snapshot_bytes
 
     @property
     def tick_waits(self) -> bool:
@@ -136,7 +151,7 @@ class Outbox:
         if self.closed:
             return
         untold = session_id in self._lagged and session_id in self._snapshots
-        self._snapshots.pop(session_id, None)
+        self._drop_snapshot(session_id)
         self._data.keep(session_id, lambda kind: kind is Kind.MUTATION or kind is Kind.RELOAD)
         if untold:
             self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
@@ -144,6 +159,7 @@ class Outbox:
         waiting = deque(parts)
         if waiting:
             self._snapshots[session_id] = waiting
+            self._snapshot_bytes += sum(map(len, waiting))
 
     def interrupt(self, session_id: str, reload_notice: bytes) -> None:
         """Drops all that waits for this Session and sends the notice; nothing more until its next snapshot."""
@@ -156,7 +172,7 @@ class Outbox:
     def end_session(self, session_id: str, notice: bytes | None = None) -> None:
         """Drops all that waits for this Session, after which only `notice` is sent."""
         self._lagged.discard(session_id)
-        self._snapshots.pop(session_id, None)
+        self._drop_snapshot(session_id)
         self._data.keep(session_id, lambda _: False)
         if notice is not None and not self.closed:
             self._data.add(Kind.FINAL, session_id, notice)
@@ -169,6 +185,7 @@ class Outbox:
             self.add_control(last_words)
         self.closed = True
         self._snapshots.clear()
+        self._snapshot_bytes = 0
         self._lagged.clear()
         self._data = Lanes()
 
@@ -225,7 +242,9 @@ class Outbox:
                 return
 
     def _let_in(self, session_id: str, parts: deque[bytes]) -> None:
-        self._data.add(Kind.SNAPSHOT, session_id, parts.popleft())
+        part = parts.popleft()
+        self._snapshot_bytes -= len(part)
+        self._data.add(Kind.SNAPSHOT, session_id, part)
         del self._snapshots[session_id]
         if parts:
             self._snapshots[session_id] = parts  # behind the others
@@ -233,6 +252,9 @@ class Outbox:
             self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
 
     # --------------------------------------------------------------------------------------------------- giving up
+
+    def _drop_snapshot(self, session_id: str) -> None:
+        self._snapshot_bytes -= sum(map(len, self._snapshots.pop(session_id, ())))
 
     def _lag(self, session_id: str) -> None:
         self.lags += 1

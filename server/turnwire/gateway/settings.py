@@ -89,6 +89,8 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
 
     outbox_bytes: int = MIB
     """Mutations that wait for one slow client; beyond it they are dropped and `reload` is sent (W6)."""
+    snapshot_bytes: int = MIB
+    """Snapshots that wait for one slow client; above it no further `subscribe` or `reload` of this client is begun."""
     control_bytes: int = 64 * KIB
     """Answers that wait for one slow client; above it no further request of this client is begun."""
     write_timeout_s: float = 30.0

@@ -149,6 +149,10 @@ class FrameStream(trio.abc.HalfCloseableStream):
         """Waits until the control lane is below its bound, or the stream is dead."""
         await self._until(lambda: self.has_room)
 
+    async def wait_for_snapshots(self) -> None:
+        """Waits until another snapshot may be begun, or the stream is dead (W6)."""
+        await self._until(lambda: self.outbox.takes_snapshots)
+
     async def wait_until_sent(self) -> None:
         """Waits until nothing waits to be written, or the stream is dead."""
         await self._until(lambda: self.outbox.idle)

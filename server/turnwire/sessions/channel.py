@@ -39,23 +39,19 @@ class Published:
 
 
 class SnapshotFrames:
-    """A Session's state at one point, as `snapshot` frames; encoded once for each format and shared by all who join."""
+    """A Session's state at one point, as `snapshot` frames, shared by all who join at it."""
 
-    __slots__ = ("_encoded", "joined", "parts", "wire")
+    __slots__ = ("joined", "parts", "wire")
 
     def __init__(self, parts: tuple[Snapshot, ...]) -> None:
         self.parts = parts
         self.joined = Joined(epoch=parts[0].epoch, seq=parts[0].seq)
-        self._encoded: dict[Format, tuple[bytes, ...]] = {}
         self.wire: dict[Format, tuple[bytes, ...]] = {}
-        """For the gateway, as in `Published`."""
+        """For the gateway, as in `Published`: encoded once, and held in no other way, since it is large."""
 
-    def encoded(self, format: Format) -> tuple[bytes, ...]:
+    def encoded(self, format: Format) -> Iterator[bytes]:
         """One encoded `snapshot` frame for each part, in order."""
-        data = self._encoded.get(format)
-        if data is None:
-            data = self._encoded[format] = tuple(encode(part, format) for part in self.parts)
-        return data
+        return (encode(part, format) for part in self.parts)
 
 
 class Watcher(Protocol):
