@@ -19,6 +19,7 @@ from websockets.typing import Subprotocol
 
 from certificates import Certificate
 from turnwire.gateway import Authenticator, Authorizer, Document, Gateway, GatewaySettings, OpenAccess
+from turnwire.gateway.requests import Sessions
 from turnwire.gateway.tokens import TokenAuthenticator, create_token, key_of
 from turnwire.sessions.channel import Channel, SnapshotFrames, Watcher
 from turnwire.sessions.faults import too_many_sessions, unknown_session
@@ -630,10 +631,11 @@ async def gateway_world(
     authenticator: Authenticator | None = None,
     authorizer: Authorizer | None = None,
     ahead: list[float] | None = None,
+    served: Sessions | None = None,
 ) -> AsyncIterator[World]:
     """A gateway over memory links, or with `network` on a real loopback port, with TLS if there is a certificate.
 
-    Its wall clock is `world_time`, plus what stands in `ahead`.
+    It serves `served`, or else the world's own `sessions`. Its wall clock is `world_time`, plus what stands in `ahead`.
     """
     sessions = MemorySessions()
     given = structs.replace(settings or GatewaySettings(), port=0)
@@ -642,7 +644,7 @@ async def gateway_world(
     async with trio.open_nursery() as nursery:
         worlds: list[World] = []
         gateway = Gateway(
-            sessions,
+            sessions if served is None else served,
             given,
             authenticator=authenticator or OpenAccess(),
             authorizer=authorizer,
