@@ -255,7 +255,10 @@ class Snapshot(Struct, kw_only=True, frozen=True, tag="snapshot", tag_field="op"
 
 
 class ReloadNotice(Struct, frozen=True, tag="reload", tag_field="op"):
-    """No further Mutations of this Session come until the client asks for a new snapshot (W6)."""
+    """No further Mutations of this Session come until the client asks for a new snapshot (W6).
+
+    `rolled_back` is reserved.
+    """
 
     session_id: Id
     reason: Literal["lagged", "restarted", "rolled_back"]
