@@ -1,5 +1,6 @@
 """Files of every older version, as older programs wrote them, are brought to the newest one with all that they hold."""
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,13 @@ from turnwire.store.sqlite import open_sqlite
 NEWEST = len(MIGRATIONS)
 OLDER = range(1, NEWEST)
 
+PUBLISHED = (
+    "7c6749344c96e3a27821157bfb1803fc64e62c3568e0cc3771e33b0e2cc29949",
+    "303aa0f2890bdacbf073016bc59f5762ce8f67eb9cbde7e07ff919c8342f8b95",
+    "c8a63f2120947b3de95f4baeb7833cf6fb7b0e391ac725f72cdaeface31c908f",
+)
+"""SHA-256 of each script. A new script adds a line; a line never changes, since files exist that it has made."""
+
 PARTS = (
     ("user", "p1", {"part_id": "p1", "sequence": 1, "type": "text", "text": "Where to?"}),
     ("agent", "p2", {"part_id": "p2", "sequence": 1, "type": "text", "text": "To the ", "state": "streaming"}),
@@ -27,6 +35,10 @@ PARTS = (
 def turnwire(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "turnwire", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_published_script_is_never_changed() -> None:
+    assert tuple(hashlib.sha256(script.encode()).hexdigest() for script in MIGRATIONS) == PUBLISHED
 
 
 def old_file(path: Path, version: int) -> None:
