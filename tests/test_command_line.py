@@ -56,6 +56,8 @@ WRONG = [
     ("host", "no host"),
     ("key-file", "/nowhere/key"),
     ("key-file", "/dev/null"),
+    ("audience", ""),
+    ("audience", "alone"),
     ("tls-certificate", "/nowhere/certificate"),
     ("tls-certificate", "/dev/null"),
     ("tls-key", "/nowhere/key"),

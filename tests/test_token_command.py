@@ -53,6 +53,20 @@ def test_X3_a_token_that_is_not_good_is_a_sentence_and_exit_code_1(key: str) -> 
         assert token not in checked.stderr
 
 
+def test_X3_a_token_is_good_for_the_audience_that_it_was_made_for(key: str) -> None:
+    here = turnwire("create", "--key-file", key, "--sub", "ada", "--audience", "chat").stdout
+    anywhere = turnwire("create", "--key-file", key, "--sub", "ada").stdout
+    assert '"aud": "chat"' in turnwire("check", "--key-file", key, "--audience", "chat", stdin=here).stdout
+    assert turnwire("check", "--key-file", key, stdin=here, TURNWIRE_AUDIENCE="chat").returncode == 0
+    for token, audience in ((here, []), (here, ["--audience", "other"]), (anywhere, ["--audience", "chat"])):
+        checked = turnwire("check", "--key-file", key, *audience, stdin=token)
+        assert (checked.returncode, checked.stdout) == (1, "")
+        assert "another audience" in checked.stderr
+    too_long = turnwire("create", "--key-file", key, "--sub", "ada", "--audience", "x" * 201)
+    assert (too_long.returncode, too_long.stdout) == (2, "")
+    assert "aud" in too_long.stderr
+
+
 def test_keys_of_a_pair_are_made_as_the_help_says(tmp_path: Path) -> None:
     private, public = str(tmp_path / "turnwire.pem"), str(tmp_path / "turnwire.pub")
     try:

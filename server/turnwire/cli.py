@@ -150,7 +150,7 @@ async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog, signals: S
             tls=settings.tls,
             compression=settings.compression,
         ),
-        authenticator=None if settings.key_file is None else TokenAuthenticator(settings.key_file),
+        authenticator=_authenticator(settings),
         grace_seconds=settings.grace_seconds,
         announce=partial(print, flush=True),
         watchdog=watchdog,
@@ -158,6 +158,10 @@ async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog, signals: S
         metrics_host=settings.metrics_host,
         metrics_port=settings.metrics_port,
     )
+
+
+def _authenticator(settings: Settings) -> TokenAuthenticator | None:
+    return None if settings.key_file is None else TokenAuthenticator(settings.key_file, audience=settings.audience)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -26,6 +26,12 @@ def key_file(text: str) -> Key:
     return read_key(Path(text))
 
 
+def audience(text: str) -> str:
+    if not 1 <= len(text) <= 200:
+        raise ValueError(f"expected a name of 1 to 200 characters, got {text[:20]!r}")
+    return text
+
+
 def readable(text: str) -> Path:
     path = Path(text)
     try:

@@ -51,6 +51,13 @@ FLAGS = (
         parse=values.key_file,
     ),
     Flag(
+        name="audience",
+        metavar="NAME",
+        default=None,
+        help="takes only tokens that are made for this name (`aud`); without it only those that are made for no one",
+        parse=values.audience,
+    ),
+    Flag(
         name="tls-certificate",
         metavar="PATH",
         default=None,

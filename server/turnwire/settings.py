@@ -25,6 +25,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     host: str
     port: int
     key_file: Key | None
+    audience: str | None
     tls_certificate: Path | None
     tls_key: Path | None
     tls: ssl.SSLContext | None
@@ -70,6 +71,8 @@ def settings_from(given: Mapping[str, str | None], environment: Mapping[str, str
     if settings.key_file is None and not is_loopback(settings.host):
         reason = "can be reached from other machines, so --key-file is needed"
         raise SettingError(f"{sources['host']}: {settings.host} {reason}")
+    if settings.audience is not None and settings.key_file is None:
+        raise SettingError(f"{sources['audience']}: --key-file is needed as well")
     return settings
 
 

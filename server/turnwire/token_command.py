@@ -20,6 +20,7 @@ from turnwire.gateway.tokens import MAX_TOKEN_CHARACTERS, Key, TokenAuthenticato
 from turnwire_protocol.codes import RequestError
 
 KEY_VARIABLE: Final = "TURNWIRE_KEY_FILE"
+AUDIENCE_VARIABLE: Final = "TURNWIRE_AUDIENCE"
 
 DEFAULT_LIFETIME_SECONDS: Final = 3600
 
@@ -49,7 +50,7 @@ def add_token_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     )
     actions = token.add_subparsers(dest="token_command", required=True, metavar="ACTION")
     create = actions.add_parser("create", help="print a new token", allow_abbrev=False)
-    _add_key(create)
+    _add_key_and_audience(create)
     create.add_argument("--sub", metavar="ID", required=True, help="who the token is for: the id of the principal")
     create.add_argument(
         "--role",
@@ -73,24 +74,30 @@ def add_token_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         help=f"how long the token is good for; default {DEFAULT_LIFETIME_SECONDS}",
     )
     check = actions.add_parser("check", help="read a token from standard input and print what it says")
-    _add_key(check)
+    _add_key_and_audience(check)
 
 
-def _add_key(parser: argparse.ArgumentParser) -> None:
+def _add_key_and_audience(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-file",
         metavar="PATH",
         help=f"the key: an Ed25519 key in PEM, or a secret of at least 32 bytes [{KEY_VARIABLE}]",
+    )
+    parser.add_argument(
+        "--audience",
+        metavar="NAME",
+        help=f"the server that the token is for, as `turnwire serve` was told [{AUDIENCE_VARIABLE}]",
     )
 
 
 def run_token_command(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
     """The exit code: 0, or 1 for a token that is not good. Raises ValueError for wrong arguments."""
     key = _key(options.key_file, environment)
+    audience = options.audience if options.audience is not None else environment.get(AUDIENCE_VARIABLE)
     if options.token_command == "create":
-        print(_create(options, key))
+        print(_create(options, key, audience))
         return 0
-    return _check(key)
+    return _check(key, audience)
 
 
 def _key(given: str | None, environment: Mapping[str, str]) -> Key:
@@ -104,7 +111,7 @@ def _key(given: str | None, environment: Mapping[str, str]) -> Key:
         raise ValueError(f"{source}: {error}") from None
 
 
-def _create(options: argparse.Namespace, key: Key) -> str:
+def _create(options: argparse.Namespace, key: Key, audience: str | None) -> str:
     if not options.lifetime.isdecimal() or not 1 <= int(options.lifetime) <= 10 * 366 * 86_400:
         raise ValueError(f"--lifetime: expected 1 second to 10 years, got {options.lifetime!r}")
     return create_token(
@@ -112,6 +119,7 @@ def _create(options: argparse.Namespace, key: Key) -> str:
         subject=options.sub,
         roles=options.role,
         grants=dict(_grant(text) for text in options.grant),
+        audience=audience,
         lifetime_s=int(options.lifetime),
         now=time.time(),
     )
@@ -125,10 +133,10 @@ def _grant(text: str) -> tuple[str, Level]:
     raise ValueError(f"--grant: expected SESSION=viewer, SESSION=editor or SESSION=owner, got {text!r}")
 
 
-def _check(key: Key) -> int:
+def _check(key: Key, audience: str | None) -> int:
     token = sys.stdin.read(MAX_TOKEN_CHARACTERS + 2).strip()
     try:
-        claims = TokenAuthenticator(key).claims(token)
+        claims = TokenAuthenticator(key, audience=audience).claims(token)
     except RequestError as error:
         print(f"turnwire token check: {error.message}", file=sys.stderr)
         return 1

@@ -27,6 +27,17 @@ def token(key: Path, sub: str, *options: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
 
+async def test_X3_a_server_with_an_audience_takes_the_tokens_that_are_made_for_it(key: Path, tmp_path: Path) -> None:
+    flags = ("--key-file", str(key), "--audience", "chat")
+    async with server_process(tmp_path / "t.db", *flags) as server:
+        async with wire_client(server.url, hello=False) as client:
+            assert (await client.request("hello", token=token(key, "ada", "--audience", "chat")))["principal"]
+        for options in ((), ("--audience", "other")):
+            async with wire_client(server.url, hello=False) as client:
+                with pytest.raises(Refused, match="unauthenticated"):
+                    await client.request("hello", token=token(key, "ada", *options))
+
+
 async def test_X3_clients_of_a_server_with_a_key_see_their_own_sessions(key: Path, tmp_path: Path) -> None:
     ada, bob = token(key, "ada"), token(key, "bob")
     async with server_process(tmp_path / "t.db", "--key-file", str(key), "--log-level", "debug") as server:

@@ -2,7 +2,7 @@
 
 The key decides the algorithm, never the token: a secret is for HS256, an Ed25519 key in PEM for EdDSA. Claims: `sub`
 (the principal's id) and `exp` are required; `roles` is a list, `["user"]` when absent; `grants` maps Session ids, or
-`*`, to `viewer`, `editor` or `owner`. No message here quotes a token or a key.
+`*`, to `viewer`, `editor` or `owner`; `aud` names the servers that it is for. No message here quotes a token or a key.
 """
 
 import time
@@ -14,7 +14,7 @@ import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from turnwire.gateway.authorization import USER
 from turnwire.gateway.principals import Level, Principal
@@ -35,6 +35,10 @@ CLOCK_SKEW_SECONDS: Final = 10.0
 _PEM: Final = b"-----BEGIN "
 
 
+Audience: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+"""The name of a server, or of several that are one to their users."""
+
+
 class Claims(Struct, frozen=True):
     """What a token says; claims that are not listed are not looked at."""
 
@@ -44,6 +48,7 @@ class Claims(Struct, frozen=True):
     iat: Annotated[float, Meta(ge=0, le=2**53)] = 0.0
     roles: tuple[str, ...] = (USER,)
     grants: dict[Annotated[str, Meta(pattern=r"^(\*|[A-Za-z0-9_.:-]{1,128})$")], Level] = {}
+    aud: Audience | tuple[Audience, ...] | UnsetType = UNSET
 
 
 class Key(Struct, frozen=True):
@@ -97,6 +102,7 @@ def create_token(
     subject: str,
     roles: Iterable[str] | None = None,
     grants: Mapping[str, Level] | None = None,
+    audience: str | None = None,
     lifetime_s: float,
     now: float,
 ) -> str:
@@ -111,6 +117,8 @@ def create_token(
         claims["roles"] = list(roles)
     if grants:
         claims["grants"] = dict(grants)
+    if audience is not None:
+        claims["aud"] = audience
     try:
         _claims_of(claims)
     except RequestError as error:
@@ -124,7 +132,8 @@ def create_token(
 class TokenAuthenticator:
     """Lets in whoever has a token of this key. `now` is the wall clock in seconds since 1970.
 
-    A token that names an audience (`aud`) is only good where `audience` is the same.
+    A token that names an audience (`aud`) is only good where `audience` is that, or among them; and where there is an
+    `audience`, no other token is good.
     """
 
     def __init__(self, key: Key, *, now: Callable[[], float] = time.time, audience: str | None = None) -> None:
