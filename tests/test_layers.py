@@ -28,7 +28,7 @@ LAYERS = (
     {"turnwire.context"},
     {"turnwire.store", "turnwire.models", "turnwire.tools"},
     {"turnwire_protocol"},
-    {"turnwire.measures"},
+    {"turnwire.measures", "turnwire.extensions"},
 )
 """From the top down; a module imports from its own layer and from those below."""
 

@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from turnwire.context.composer import WINDOW_TOKENS, Composer
+from turnwire.extensions import fault_of
 from turnwire.gateway import Authenticator, Authorizer, Gateway, GatewaySettings, OpenAccess, document, read_page
 from turnwire.gateway.auth import is_loopback
 from turnwire.metrics import Metrics
@@ -100,8 +101,14 @@ class Turnwire:
                 await nursery.start(registry.run)
                 yield registry, store
                 nursery.cancel_scope.cancel()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+            await self._close_provider()
+
+    async def _close_provider(self) -> None:
+        try:
+            with trio.move_on_after(CLOSE_SECONDS, shield=True):
                 await self._provider.aclose()
+        except BaseException as error:  # noqa: BLE001 - how it lets go is its own affair, and the stop is orderly
+            _tell_of_provider(fault_of(error, _tell_of_provider))
 
     async def serve(
         self,
@@ -186,6 +193,10 @@ class Turnwire:
             problem=lambda: store.problem,
             rng=random.SystemRandom(),
         )
+
+
+def _tell_of_provider(fault: BaseException) -> None:
+    _log.error("the model provider failed to close", exc_info=fault)
 
 
 def _place(host: str, port: int) -> str:

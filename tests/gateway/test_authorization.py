@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from foreign_code import AT_ONCE, Foreign, name_of
 from gateway_world import Client, World, gateway_world, no_traceback, token_for
 from gateway_world import token_authenticator as authenticator
 from turnwire.gateway import Action, GatewaySettings, Principal
@@ -198,6 +199,42 @@ async def test_X3_a_program_with_rules_of_its_own_is_asked_before_every_request(
         await client.result("ping")
         await client.result("unsubscribe", session_id="t")
         assert len(rules.asked) == before
+
+
+@pytest.mark.parametrize("foreign", AT_ONCE, ids=name_of)
+async def test_W9_whatever_a_hook_raises_fails_its_request_alone(
+    foreign: Foreign, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Rules(Members):
+        async def may(self, principal: Principal, action: Action, session_id: str | None) -> bool:
+            await foreign()
+            return True
+
+    class Door:
+        async def authenticate(self, token: str | None) -> Principal:
+            if token is None:
+                await foreign()
+            return Principal(id="local")
+
+    rules = Rules(slow=True)
+    async with gateway_world(authorizer=rules, authenticator=Door()) as world, world.client(hello=False) as client:
+        world.sessions.add("s")
+        assert (await client.request("hello", token="t"))["op"] == "welcome"
+        assert (await ask(client, "session.get"))["code"] == "internal"
+        async with world.client(hello=False) as other:
+            assert (await other.request("hello"))["code"] == "internal"
+        assert await client.result("ping") == {}
+
+
+async def test_X3_what_a_hook_raises_in_a_nursery_of_its_own_is_the_answer_it_meant(autojump_clock: MockClock) -> None:
+    class Rules(Members):
+        async def may(self, principal: Principal, action: Action, session_id: str | None) -> bool:
+            async with trio.open_nursery():
+                raise RequestError("unavailable", "the directory is down")
+
+    async with gateway_world(authorizer=Rules(slow=True)) as world, world.client() as client:
+        world.sessions.add("s")
+        assert (await ask(client, "session.get"))["code"] == "unavailable"
 
 
 async def test_W9_a_hook_that_fails_is_a_fault_of_the_server_and_lets_nobody_in(

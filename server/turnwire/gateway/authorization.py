@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from msgspec import UNSET, UnsetType
 
-from turnwire.gateway.principals import EVERY_SESSION, Action, Authorizer, Level, Principal, settled
+from turnwire.gateway.principals import EVERY_SESSION, Action, Authorizer, Level, Principal, answer_of
 from turnwire.sessions.faults import unknown_session
 from turnwire.store.base import Scope
 from turnwire_protocol import frames
@@ -99,8 +99,8 @@ class Guard:
         raise RequestError("forbidden", f"this principal may see the session, but not use {action} on it")
 
     async def may(self, principal: Principal, action: Action, session_id: str | None) -> bool:
-        return await settled(self._authorizer.may(principal, action, session_id))
+        return await answer_of(self._authorizer.may, principal, action, session_id)
 
     async def scope(self, principal: Principal) -> Scope | None:
         """What `session.list` may show."""
-        return await settled(self._authorizer.scope(principal))
+        return await answer_of(self._authorizer.scope, principal)

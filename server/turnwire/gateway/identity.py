@@ -6,7 +6,7 @@ import math
 import trio
 from msgspec import UnsetType
 
-from turnwire.gateway.principals import Principal, settled
+from turnwire.gateway.principals import Principal, answer_of
 from turnwire.gateway.requests import given
 from turnwire.gateway.surroundings import Surroundings
 from turnwire_protocol import frames
@@ -50,7 +50,7 @@ class Identity:
                 "invalid_argument", f"protocol: this server speaks version {frames.PROTOCOL_VERSION}", field="protocol"
             )
         token = self._bearer if isinstance(hello.token, UnsetType) else hello.token
-        principal = await settled(self._around.authenticator.authenticate(token))
+        principal = await answer_of(self._around.authenticator.authenticate, token)
         if self._over:
             raise RequestError("unauthenticated", "the connection is over")
         if self._principal is None:

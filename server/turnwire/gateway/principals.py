@@ -5,13 +5,16 @@ concerns Sessions. Both are hooks for embedding programs, and may answer at once
 """
 
 import inspect
-from collections.abc import Awaitable, Mapping
-from typing import Literal, Protocol, TypeAlias, TypeVar
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from turnwire.extensions import fault_of
 from turnwire.store.base import Scope
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Level: TypeAlias = Literal["viewer", "editor", "owner"]
@@ -37,6 +40,8 @@ Action: TypeAlias = Literal[
     "interaction.respond",
 ]
 """The `op` of a request that concerns Sessions; `hello`, `ping` and `unsubscribe` concern the connection alone."""
+
+_log = logging.getLogger(__name__)
 
 
 class Principal(Struct, kw_only=True, frozen=True):
@@ -83,9 +88,27 @@ class OpenAccess:
         return Principal(id="local", roles=frozenset({"admin"}), shared=True)
 
 
-async def settled(answer: T | Awaitable[T]) -> T:
-    """The answer of a hook that may be sync or async."""
-    if inspect.isawaitable(answer):
-        awaited: T = await answer
-        return awaited
+class HookFailed(Exception):
+    """A hook has raised what no hook may."""
+
+
+async def answer_of(hook: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The answer of a hook that may be sync or async.
+
+    Raises the hook's own exception, without the groups of its nurseries, or HookFailed for one beyond Exception.
+    """
+    try:
+        answer = hook(*args, **kwargs)
+        if inspect.isawaitable(answer):
+            awaited: T = await answer
+            return awaited
+    except BaseException as error:
+        fault = fault_of(error, _tell)
+        if fault is error and isinstance(fault, Exception):
+            raise
+        raise (fault if isinstance(fault, Exception) else HookFailed(type(fault).__name__)) from error
     return answer
+
+
+def _tell(fault: BaseException) -> None:
+    _log.error("a hook failed as it was cancelled", exc_info=fault)

@@ -4,11 +4,14 @@ Every call is read through `with_timeouts`, so that a stream that hangs or break
 alike. What to do about it is the loop's, with `retry`.
 """
 
+import logging
+import math
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import trio
 
+from turnwire.extensions import fault_of
 from turnwire.models.base import ModelError, ModelEvent, StepEnd
 
 FIRST_EVENT_SECONDS: Final = 120.0
@@ -22,6 +25,8 @@ TOTAL_SECONDS: Final = 1800.0
 
 CLOSE_SECONDS: Final = 2.0
 """How long a stream may take to end after its last event, and to close before it is cancelled."""
+
+_log = logging.getLogger(__name__)
 
 
 async def with_timeouts(
@@ -37,33 +42,55 @@ async def with_timeouts(
     `first_event` and `idle` run while the model is waited for, `total` from the first iteration on.
 
     Raises ModelError `timeout`, which says which limit, `cut_stream` when the stream ends without StepEnd, and the
-    stream's own.
+    stream's own. What the stream raises as it is closed is logged: the answer, or its failure, is known by then.
     """
     end_at = _after(total)
     wait, late = first_event, "did not begin to answer within"
     complete = False
+    # One scope around the stream's whole life: a nursery that it holds open while it yields lies within.
+    with trio.CancelScope() as scope:
+        try:
+            while True:
+                wait_until = _after(wait)
+                scope.deadline = min(wait_until, end_at)
+                event = await _next(stream)
+                if event is None or scope.cancel_called:
+                    break
+                scope.deadline = math.inf  # from here on it is the reader's time
+                complete = isinstance(event, StepEnd)
+                wait, late = CLOSE_SECONDS if complete else idle, "sent nothing more for"
+                yield event
+        finally:
+            await _close(stream)
+    if complete:
+        return  # nothing is missing; that the stream does not end is the provider's fault, not the answer's
+    if scope.cancel_called:
+        total_is_over = end_at <= wait_until
+        words, seconds = ("took longer in all than", total) if total_is_over else (late, wait)
+        raise ModelError("timeout", f"the model {words} {seconds:g} s")
+    raise ModelError("cut_stream", "the stream ended before the model had finished")
+
+
+async def _next(stream: AsyncGenerator[ModelEvent, Any]) -> ModelEvent | None:
     try:
-        while True:
-            wait_until = _after(wait)
-            with trio.move_on_at(min(wait_until, end_at)) as scope:
-                event = await anext(stream, None)
-            if scope.cancelled_caught and complete:
-                break  # nothing is missing; that the stream does not end is the provider's fault, not the answer's
-            if scope.cancelled_caught:
-                total_is_over = end_at <= wait_until
-                words, seconds = ("took longer in all than", total) if total_is_over else (late, wait)
-                raise ModelError("timeout", f"the model {words} {seconds:g} s")
-            if event is None:
-                break
-            complete = isinstance(event, StepEnd)
-            wait, late = CLOSE_SECONDS if complete else idle, "sent nothing more for"
-            yield event
-        if not complete:
-            raise ModelError("cut_stream", "the stream ended before the model had finished")
-    finally:
+        return await anext(stream, None)
+    except BaseExceptionGroup as group:
+        raise fault_of(group, _fell) from None
+
+
+async def _close(stream: AsyncGenerator[ModelEvent, Any]) -> None:
+    try:
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await stream.aclose()
+    except BaseException as error:  # noqa: BLE001 - it may raise anything; what is not its own is raised again
+        fault = fault_of(error, _fell)
+        if not isinstance(fault, GeneratorExit):  # which is how a nursery around a `yield` says that it was closed
+            _fell(fault)
+
+
+def _fell(fault: BaseException) -> None:
+    _log.error("a model call failed as it was ended", exc_info=fault)
 
 
 def _after(seconds: float | None) -> float:
-    return float("inf") if seconds is None else trio.current_time() + seconds
+    return math.inf if seconds is None else trio.current_time() + seconds

@@ -4,7 +4,6 @@ They run in tasks of the Session's nursery, and change nothing: warnings and res
 waits for them, so they hold up neither Turns nor tools.
 """
 
-import logging
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
@@ -15,6 +14,7 @@ from msgspec import UNSET
 from turnwire.models.base import BlockDelta, BlockStart, ModelError, ModelMessage, ModelRequest, StepEnd
 from turnwire.models.timeouts import with_timeouts
 from turnwire.sessions.mailbox import Chore
+from turnwire.sessions.model_calls import provider_failure
 from turnwire_protocol.mutations import ModelRequestWarning
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ Kind = Literal["title", "compaction"]
 
 ANSWER_CHARACTERS: Final = 256 * 1024
 """The longest answer that is taken; titles and summaries are far shorter."""
-
-_log = logging.getLogger(__name__)
 
 
 async def ask(session: "Session", kind: Kind, messages: tuple[ModelMessage, ...]) -> str:
@@ -51,13 +49,8 @@ async def _text(session: "Session", kind: Kind, messages: tuple[ModelMessage, ..
     )
     try:
         return await _collect(session, request)
-    except ModelError:
-        raise
-    except Exception as failure:  # any fault of a provider fails the request, not the Session
-        _log.exception("the model provider %(provider)s failed", {"provider": session.env.provider.name})
-        raise ModelError(
-            "internal", f"the model provider failed: {type(failure).__name__}", retryable=False
-        ) from failure
+    except BaseException as raised:  # any fault of a provider fails the request, not the Session
+        raise provider_failure(session, raised) from raised
 
 
 async def _collect(session: "Session", request: ModelRequest) -> str:

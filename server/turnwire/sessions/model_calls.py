@@ -5,12 +5,14 @@ A call that was cancelled says nothing more; every other one ends with a `CallEn
 
 import logging
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 from msgspec import UNSET
 
 from turnwire.context.sizes import estimated_tokens
+from turnwire.extensions import fault_of
 from turnwire.models.base import ModelError, ModelRequest
 from turnwire.models.timeouts import with_timeouts
 from turnwire.sessions.turns import CallEnded, ModelCall
@@ -29,14 +31,24 @@ async def run_call(session: "Session", call: ModelCall) -> None:
         error: ModelError | None = None
         try:
             await _feed_events(session, call)
-        except ModelError as failure:
-            error = failure
         except StoreUnavailable as failure:
             error = ModelError("internal", f"the history cannot be read now: {failure}")
-        except Exception as failure:  # noqa: BLE001 - any fault of a provider fails its Turn, not the Session
-            _log.exception("the model provider %(provider)s failed", {"provider": session.env.provider.name})
-            error = ModelError("internal", f"the model provider failed: {type(failure).__name__}", retryable=False)
+        except BaseException as raised:  # noqa: BLE001 - any fault of a provider fails its Turn, not the Session
+            error = provider_failure(session, raised)
         await session.mailbox.feed(call, CallEnded(error))
+
+
+def provider_failure(session: "Session", raised: BaseException) -> ModelError:
+    """The failure of the call that a provider has raised, or made by a fault of it. Raises what is for the server."""
+    failure = fault_of(raised, partial(_tell, session))
+    if isinstance(failure, ModelError):
+        return failure
+    _tell(session, failure)
+    return ModelError("internal", f"the model provider failed: {type(failure).__name__}", retryable=False)
+
+
+def _tell(session: "Session", fault: BaseException) -> None:
+    _log.error("the model provider %(provider)s failed", {"provider": session.env.provider.name}, exc_info=fault)
 
 
 async def _feed_events(session: "Session", call: ModelCall) -> None:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import trio
 
+from turnwire.extensions import fault_of
 from turnwire.sessions.environment import Environment
 from turnwire.sessions.faults import answered
 from turnwire.sessions.session import Session
@@ -113,13 +114,19 @@ class Residents:
         """The task of one live Session. A fault in it is logged and ends that Session alone: it is recovered as after a
         crash (S7), and its watchers are told to ask for a new snapshot, in a new epoch.
         """
+
+        def tell(fault: BaseException) -> None:
+            _log.error(
+                "session %(session_id)s failed and is recovered", {"session_id": session.session_id}, exc_info=fault
+            )
+
         try:
             with trio.CancelScope() as scope:
                 async with trio.open_nursery() as nursery:
                     await nursery.start(session.run)
                     task_status.started(scope)
-        except Exception:  # noqa: BLE001 - one Session's fault must not end the others
-            _log.exception("session %(session_id)s failed and is recovered", {"session_id": session.session_id})
+        except BaseException as error:  # noqa: BLE001 - one Session's fault must not end the others
+            tell(fault_of(error, tell))
             await self._recover(session)
 
     async def _recover(self, session: Session) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 
 import trio
 
+from turnwire.extensions import fault_of
 from turnwire.sessions.channel import Audience, Channel, EndReason, Published, SnapshotFrames
 from turnwire_protocol.mutations import Mutation
 
@@ -66,11 +67,15 @@ class Subscriber:
             if inspect.iscoroutine(result):
                 result.close()
                 raise TypeError("the callback gave a coroutine: subscribe with an async function itself")
-        except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
-            self._log_fault()
+        except BaseException as error:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
+            self._take(error)
 
-    def _log_fault(self) -> None:
-        _log.exception("a subscriber of session %(session_id)s failed", {"session_id": self._session_id})
+    def _take(self, error: BaseException) -> None:
+        """Logs the fault. Raises what is meant for the server."""
+        self._log_fault(fault_of(error, self._log_fault))
+
+    def _log_fault(self, fault: BaseException) -> None:
+        _log.error("a subscriber of session %(session_id)s failed", {"session_id": self._session_id}, exc_info=fault)
 
 
 class AsyncSubscriber(Subscriber):
@@ -114,8 +119,8 @@ class AsyncSubscriber(Subscriber):
                 continue
             try:
                 await self._callback(item)
-            except Exception:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
-                self._log_fault()
+            except BaseException as error:  # noqa: BLE001 - L1: a subscriber's fault is logged and reaches no one else
+                self._take(error)
         if self._lagged:
             self._tell("lagged")
         self.active = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from msgspec import UNSET, structs
 
+from turnwire.extensions import fault_of
 from turnwire.sessions.growing import GrowingTool
 from turnwire.sessions.mailbox import Chore
 from turnwire.sessions.projection import Projection
@@ -54,9 +55,9 @@ class ToolCalls:
             return part.ready(tool.parse(part.text))
         except ToolInputError as error:
             return part.terminal(str(error))
-        except Exception as error:  # noqa: BLE001 - a fault of the tool fails its call, not the Session
-            _log.exception("the tool %s failed to read its input", tool.name)
-            return part.terminal(f"the tool failed to read its input: {type(error).__name__}")
+        except BaseException as error:  # noqa: BLE001 - a fault of the tool fails its call, not the Session
+            name = _logged(tool, "failed to read its input", error)
+            return part.terminal(f"the tool failed to read its input: {name}")
 
     async def start(self, turn: Turn, step_id: str) -> None:
         """Runs the Step's Tools, or asks the user first: one commit for all of them (P6). Raises StoreUnavailable."""
@@ -88,9 +89,9 @@ class ToolCalls:
             return running
         try:
             request = _request(tool, part)
-        except Exception as error:  # noqa: BLE001 - a fault of the tool fails its call, not the Session
-            _log.exception("the tool %s cannot say what it wants to know", tool.name)
-            draft.replace(structs.replace(_moved(part, "failed"), error=f"the tool failed: {type(error).__name__}"))
+        except BaseException as error:  # noqa: BLE001 - a fault of the tool fails its call, not the Session
+            name = _logged(tool, "cannot say what it wants to know", error)
+            draft.replace(structs.replace(_moved(part, "failed"), error=f"the tool failed: {name}"))
             return None
         draft.replace(_moved(part, "waiting-user"))
         interaction = InteractionPart(
@@ -220,6 +221,17 @@ class ToolCalls:
         with scope:
             await trio.sleep(seconds)
             self._session.mailbox.post(Chore(partial(self._session.interactions.expire, interaction.interaction_id)))
+
+
+def _logged(tool: Tool, what: str, error: BaseException) -> str:
+    """Logs the fault, and gives the name of its type. Raises what is meant for the server."""
+
+    def tell(fault: BaseException) -> None:
+        _log.error("the tool %s %s", tool.name, what, exc_info=fault)
+
+    fault = fault_of(error, tell)
+    tell(fault)
+    return type(fault).__name__
 
 
 def _moved(part: ToolPart, to: Any) -> ToolPart:

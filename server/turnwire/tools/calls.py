@@ -5,18 +5,18 @@ called in storage and who may stop it is the session loop's.
 """
 
 import logging
+from functools import partial
 from typing import Any, Final
 
 import trio
 
+from turnwire.extensions import fault_of
 from turnwire.models.base import clean_text
 from turnwire.tools.base import OUTPUT_BYTES, Tool, ToolContext, ToolFailure, ToolResult
 from turnwire.tools.plain import NotPlain, builtins_of, fitting_prefix, json_size, plain
 
 ERROR_CHARACTERS: Final = 4_000
 """How much of a failure's sentence is kept."""
-
-_FOR_THE_SERVER: Final = (trio.Cancelled, KeyboardInterrupt, GeneratorExit)
 
 _log = logging.getLogger(__name__)
 
@@ -30,20 +30,15 @@ async def call(tool: Tool, input: Any, context: ToolContext) -> ToolResult:
     saying so; any other result beyond it is a failure that names the size.
 
     Raises ValueError for a tool that only asks the user. What is meant for the server passes through: trio.Cancelled,
-    KeyboardInterrupt, GeneratorExit.
+    KeyboardInterrupt.
     """
     if tool.run is None:
         raise ValueError(f"the tool {tool.name} asks the user and has nothing to run")
     try:
         with trio.move_on_after(tool.timeout_seconds) as scope:
             value = await tool.run(input, context)
-    except BaseException as error:  # noqa: BLE001 - an extension may raise anything; what is ours is raised again
-        passing, fault = _split(error)
-        if passing is None:
-            return _raised(tool, context, error)  # no fault of a tool is a fault of the Session
-        if fault is not None:
-            _raised(tool, context, fault)  # in its last moments: nobody waits for the result, and it harms nobody
-        raise passing from None
+    except BaseException as error:  # noqa: BLE001 - it may raise anything; what is not its own is raised again
+        return _raised(tool, context, fault_of(error, partial(_raised, tool, context)))
     if scope.cancelled_caught:
         return _failure(f"the tool took longer than {tool.timeout_seconds:g} seconds and was given up")
     try:
@@ -52,16 +47,7 @@ async def call(tool: Tool, input: Any, context: ToolContext) -> ToolResult:
         return _failure(str(error))
 
 
-def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
-    """What is meant for the server, and what is the tool's own: a nursery may give both at once."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.split(_FOR_THE_SERVER)
-    return (error, None) if isinstance(error, _FOR_THE_SERVER) else (None, error)
-
-
 def _raised(tool: Tool, context: ToolContext, error: BaseException) -> ToolResult:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]  # a nursery of the tool's has wrapped it
     if isinstance(error, ToolFailure):
         return _failure(_said(error) or "the tool failed and did not say why")
     _log.error(
