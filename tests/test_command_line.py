@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
-from harness import server_process, wire_client
+from harness import Refused, server_process, wire_client
 from turnwire.flags import FLAGS
+from turnwire.gateway import GatewaySettings
+from turnwire.gateway.rates import Addresses
 from turnwire.settings import SettingError, settings_from
 
 
@@ -77,6 +80,19 @@ WRONG = [
     ("context-window-tokens", "999"),
     ("titles", "yes"),
     ("compression", "deflate"),
+    ("max-request-bytes", "1000"),
+    ("max-subscriptions", "0"),
+    ("requests-per-second", "fast"),
+    ("requests-per-second", "0"),
+    ("request-burst", "-1"),
+    ("principal-requests-per-second", "nan"),
+    ("principal-request-burst", "1.5"),
+    ("max-connections", "0"),
+    ("max-connections-per-address", "many"),
+    ("max-connections-per-principal", "0"),
+    ("max-sessions-per-principal", "0"),
+    ("uncounted-networks", "proxy.example"),
+    ("uncounted-networks", "10.1.0.0/16, 10.2.0.1/16"),
     ("grace-seconds", "soon"),
     ("grace-seconds", "nan"),
     ("tick-ms", "0"),
@@ -95,6 +111,53 @@ def test_a_wrong_value_names_the_flag_or_the_variable(name: str, value: str) -> 
         settings_from({}, {flag.variable: value})
     if flag.default is not None:
         settings_from({flag.field: flag.default}, {flag.variable: value})  # a flag wins over a variable
+
+
+def test_the_defaults_of_the_flags_are_those_of_a_program_that_embeds_the_server() -> None:
+    assert settings_from({}, {}).gateway() == GatewaySettings()
+
+
+LIMITS = {
+    "max-request-bytes": "max_request",
+    "max-subscriptions": "max_subscriptions",
+    "requests-per-second": "requests_per_s",
+    "request-burst": "request_burst",
+    "principal-requests-per-second": "principal_requests_per_s",
+    "principal-request-burst": "principal_request_burst",
+    "max-connections": "max_connections",
+    "max-connections-per-address": "max_connections_per_address",
+    "max-connections-per-principal": "max_connections_per_principal",
+    "max-sessions-per-principal": "max_sessions_per_principal",
+}
+"""The flags that are limits, and the fields of `welcome` that tell them."""
+
+
+async def test_W3_the_limits_of_the_flags_are_told_to_clients(tmp_path: Path) -> None:
+    flags = {name: str(70_000 + number) for number, name in enumerate(LIMITS)}
+    pairs = [part for name, value in flags.items() for part in (f"--{name}", value)]
+    async with server_process(tmp_path / "t.db", *pairs) as server, wire_client(server.url, hello=False) as client:
+        told = (await client.request("hello"))["limits"]
+        assert {name: told[field] for name, field in LIMITS.items()} == {name: int(flags[name]) for name in flags}
+
+
+def test_W9_proxies_are_not_counted_by_address_besides_this_machine() -> None:
+    given = settings_from({"uncounted_networks": "10.1.0.0/16, fd00::/8"}, {}).gateway()
+    addresses = Addresses(given.uncounted_networks)
+    assert [addresses.key_of(each) for each in ("10.1.2.3", "fd00::1", "127.0.0.1", "::1")] == [None] * 4
+    assert addresses.key_of("10.2.0.1") is not None
+
+
+async def test_W9_a_limit_of_a_flag_is_kept(tmp_path: Path) -> None:
+    flags = ("--max-connections", "1", "--max-subscriptions", "1")
+    async with server_process(tmp_path / "t.db", *flags) as server, wire_client(server.url) as client:
+        for name in ("s1", "s2"):
+            await client.request("session.create", session_id=name)
+        await client.subscribe("s1")
+        with pytest.raises(Refused, match="conflict"):
+            await client.subscribe("s2")
+        with pytest.raises(InvalidStatus):
+            async with wire_client(server.url):
+                pass
 
 
 def test_a_wrong_value_ends_with_exit_code_2() -> None:

@@ -168,7 +168,9 @@ Request: TypeAlias = (
 
 
 class Limits(Struct, kw_only=True, frozen=True):
-    """What the server holds clients to: bytes for `max_frame` and `max_request`, counts for the others."""
+    """What the server holds clients to: bytes for `max_frame`, `max_request` and what ends with `_bytes`, milliseconds
+    for what ends with `_ms`, counts for the others.
+    """
 
     max_frame: Ordinal
     max_request: Ordinal
@@ -179,8 +181,17 @@ class Limits(Struct, kw_only=True, frozen=True):
     max_values: Ordinal | UnsetType = UNSET
     max_fragments: Ordinal | UnsetType = UNSET
     max_requests: Ordinal | UnsetType = UNSET
+    max_queued_bytes: Ordinal | UnsetType = UNSET
     requests_per_s: float | UnsetType = UNSET
     request_burst: Ordinal | UnsetType = UNSET
+    principal_requests_per_s: float | UnsetType = UNSET
+    principal_request_burst: Ordinal | UnsetType = UNSET
+    max_connections: Ordinal | UnsetType = UNSET
+    max_connections_per_address: Ordinal | UnsetType = UNSET
+    max_connections_per_principal: Ordinal | UnsetType = UNSET
+    max_sessions_per_principal: Ordinal | UnsetType = UNSET
+    hello_bytes: Ordinal | UnsetType = UNSET
+    hello_timeout_ms: Ordinal | UnsetType = UNSET
 
 
 class Principal(Struct, frozen=True):

@@ -16,7 +16,7 @@ from turnwire import database, logs
 from turnwire.app import Turnwire
 from turnwire.conformance import command as conformance
 from turnwire.flags import FLAGS
-from turnwire.gateway import GatewaySettings, TokenAuthenticator
+from turnwire.gateway import TokenAuthenticator
 from turnwire.sessions.environment import now_ms
 from turnwire.settings import SettingError, Settings, settings_from
 from turnwire.signals import StopSignals
@@ -139,17 +139,7 @@ def _app(settings: Settings) -> Turnwire:
 
 async def _run(app: Turnwire, settings: Settings, watchdog: Watchdog, signals: StopSignals) -> bool:
     return await app.serve(
-        settings=GatewaySettings(
-            host=settings.host,
-            port=settings.port,
-            tick_ms=settings.tick_ms,
-            allowed_hosts=settings.allowed_hosts,
-            allowed_origins=settings.allowed_origins,
-            write_timeout_s=settings.write_timeout_seconds,
-            close_timeout_s=settings.close_seconds,
-            tls=settings.tls,
-            compression=settings.compression,
-        ),
+        settings=settings.gateway(),
         authenticator=_authenticator(settings),
         grace_seconds=settings.grace_seconds,
         announce=partial(print, flush=True),

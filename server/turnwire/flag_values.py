@@ -61,6 +61,29 @@ def integer(lowest: int, highest: int) -> Callable[[str], int]:
     return parse
 
 
+COUNT = integer(1, 100_000_000)
+
+
+def rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"expected a number, got {text!r}") from None
+    if not 0.001 <= value <= 1_000_000:
+        raise ValueError(f"expected 0.001 to 1000000, got {text!r}")
+    return value
+
+
+def networks(text: str) -> tuple[str, ...]:
+    items = tuple(item.strip() for item in text.split(",") if item.strip())
+    for item in items:
+        try:
+            ipaddress.ip_network(item)
+        except ValueError as error:
+            raise ValueError(f"expected a network such as 10.1.0.0/16: {error}") from None
+    return items
+
+
 def seconds(text: str) -> float:
     try:
         value = float(text)

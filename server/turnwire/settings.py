@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from turnwire.flags import FLAGS
 from turnwire.gateway.auth import is_loopback
+from turnwire.gateway.settings import LOOPBACK_NETWORKS, GatewaySettings
 from turnwire.gateway.tls import tls_context
 from turnwire.gateway.tokens import Key
 from turnwire.logs import LogFormat
@@ -42,11 +43,48 @@ class Settings(Struct, kw_only=True, frozen=True):
     close_seconds: float
     tick_ms: int
     write_timeout_seconds: float
+    max_request_bytes: int
+    max_subscriptions: int
+    requests_per_second: float
+    request_burst: int
+    principal_requests_per_second: float
+    principal_request_burst: int
+    max_connections: int
+    max_connections_per_address: int
+    max_connections_per_principal: int
+    uncounted_networks: tuple[str, ...]
+    """Besides this machine."""
+    max_sessions_per_principal: int
     compression: bool
     metrics_host: str
     metrics_port: int | None
     log_level: str
     log_format: LogFormat | None
+
+    def gateway(self) -> GatewaySettings:
+        """What its gateway is told."""
+        return GatewaySettings(
+            host=self.host,
+            port=self.port,
+            tick_ms=self.tick_ms,
+            allowed_hosts=self.allowed_hosts,
+            allowed_origins=self.allowed_origins,
+            write_timeout_s=self.write_timeout_seconds,
+            close_timeout_s=self.close_seconds,
+            tls=self.tls,
+            compression=self.compression,
+            max_request_bytes=self.max_request_bytes,
+            max_subscriptions=self.max_subscriptions,
+            requests_per_s=self.requests_per_second,
+            request_burst=self.request_burst,
+            principal_requests_per_s=self.principal_requests_per_second,
+            principal_request_burst=self.principal_request_burst,
+            max_connections=self.max_connections,
+            max_connections_per_address=self.max_connections_per_address,
+            max_connections_per_principal=self.max_connections_per_principal,
+            uncounted_networks=(*LOOPBACK_NETWORKS, *self.uncounted_networks),
+            max_sessions_per_principal=self.max_sessions_per_principal,
+        )
 
 
 def settings_from(given: Mapping[str, str | None], environment: Mapping[str, str] = os.environ) -> Settings:

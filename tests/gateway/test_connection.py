@@ -68,8 +68,17 @@ async def test_W3_welcome_tells_what_the_server_holds_clients_to(autojump_clock:
             "max_values": 100_000,
             "max_fragments": 1024,
             "max_requests": 64,
+            "max_queued_bytes": 2 << 20,
             "requests_per_s": 100.0,
             "request_burst": 1000,
+            "principal_requests_per_s": 400.0,
+            "principal_request_burst": 2000,
+            "max_connections": 10_000,
+            "max_connections_per_address": 200,
+            "max_connections_per_principal": 100,
+            "max_sessions_per_principal": 10_000,
+            "hello_bytes": 64 << 10,
+            "hello_timeout_ms": 10_000,
         }
         assert welcome == {
             "op": "welcome",

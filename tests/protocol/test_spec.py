@@ -156,3 +156,9 @@ def test_M7_the_state_of_a_message_says_nothing_about_its_outcome() -> None:
     agent = schema()["$defs"]["AgentMessage"]
     assert agent["properties"]["state"]["enum"] == ["done", "streaming"]
     assert not {"status", "outcome", "error"} & set(agent["properties"])
+
+
+def test_W3_every_limit_that_welcome_tells_stands_in_the_table_with_what_is_over() -> None:
+    told = [name for _, fields, _, _ in _table("| limit | field | default | what is over |") for name in _names(fields)]
+    assert len(told) == len(set(told))
+    assert set(told) == {name.rstrip("?") for name in _fields(frames.Limits, "max_frame", "page")}

@@ -242,7 +242,8 @@ export interface Joined {
   readonly seq: number;
 }
 
-/** What the server holds clients to: bytes for `max_frame` and `max_request`, counts for the others. */
+/** What the server holds clients to: bytes for `max_frame`, `max_request` and what ends with `_bytes`, milliseconds
+for what ends with `_ms`, counts for the others. */
 export interface Limits {
   readonly max_frame: number;
   readonly max_request: number;
@@ -253,8 +254,17 @@ export interface Limits {
   readonly max_values?: number;
   readonly max_fragments?: number;
   readonly max_requests?: number;
+  readonly max_queued_bytes?: number;
   readonly requests_per_s?: number;
   readonly request_burst?: number;
+  readonly principal_requests_per_s?: number;
+  readonly principal_request_burst?: number;
+  readonly max_connections?: number;
+  readonly max_connections_per_address?: number;
+  readonly max_connections_per_principal?: number;
+  readonly max_sessions_per_principal?: number;
+  readonly hello_bytes?: number;
+  readonly hello_timeout_ms?: number;
 }
 
 /** The complete Message as it was committed, at the revision that was committed (S3-S5). */
@@ -425,7 +435,9 @@ export interface Reload {
   readonly session_id: string;
 }
 
-/** No further Mutations of this Session come until the client asks for a new snapshot (W6). */
+/** No further Mutations of this Session come until the client asks for a new snapshot (W6).
+
+`rolled_back` is reserved. */
 export interface ReloadNotice {
   readonly op: "reload";
   readonly session_id: string;

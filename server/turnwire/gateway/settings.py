@@ -14,6 +14,9 @@ from turnwire_protocol.frames import Limits
 KIB: Final = 1024
 MIB: Final = 1024 * 1024
 
+LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1/128")
+"""This machine."""
+
 
 class GatewaySettings(Struct, kw_only=True, frozen=True):
     """Sizes in bytes, times in the unit that the name ends with, others as counts."""
@@ -61,7 +64,7 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     """WebSockets in all; further ones are answered with 503."""
     max_connections_per_address: int = 200
     """WebSockets from one address (a network of 64 bits of IPv6); further ones are answered with 503."""
-    uncounted_networks: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
+    uncounted_networks: tuple[str, ...] = LOOPBACK_NETWORKS
     """Where connections are not counted by address: this machine, and the proxies that stand before it."""
     max_connections_per_principal: int = 100
     """WebSockets of one principal; further ones are closed with 4429 after their `hello`."""
@@ -119,8 +122,17 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
             max_values=self.max_values,
             max_fragments=self.max_fragments,
             max_requests=self.max_queued_requests,
+            max_queued_bytes=self.max_queued_bytes,
             requests_per_s=self.requests_per_s,
             request_burst=self.request_burst,
+            principal_requests_per_s=self.principal_requests_per_s,
+            principal_request_burst=self.principal_request_burst,
+            max_connections=self.max_connections,
+            max_connections_per_address=self.max_connections_per_address,
+            max_connections_per_principal=self.max_connections_per_principal,
+            max_sessions_per_principal=self.max_sessions_per_principal,
+            hello_bytes=self.hello_bytes,
+            hello_timeout_ms=round(self.hello_timeout_s * 1000),
         )
 
     @property
