@@ -15,12 +15,12 @@ CLOSE = b"\x88\x02\x03\xe8"
 
 
 @asynccontextmanager
-async def framed(pipe: Pipe) -> AsyncIterator[tuple[FrameStream, trio.Nursery]]:
-    """A stream whose frames go into this pipe."""
+async def framed(pipe: Pipe, incoming: Pipe | None = None) -> AsyncIterator[tuple[FrameStream, trio.Nursery]]:
+    """A stream whose frames go into this pipe, and which reads from the other."""
     outbox = Outbox(OutboxLimits(outbox_bytes=10_000), lambda session_id: f"<reload {session_id}>".encode())
     async with trio.open_nursery() as nursery:
         limits = StreamLimits(write_timeout=30, close_timeout=10, control_bytes=1000)
-        yield FrameStream(LinkStream(pipe, Pipe()), nursery, outbox, limits), nursery
+        yield FrameStream(LinkStream(pipe, incoming or Pipe()), nursery, outbox, limits), nursery
         nursery.cancel_scope.cancel()
 
 
@@ -112,3 +112,24 @@ async def test_W8_after_a_close_frame_the_stream_ends_in_time_whatever_the_peer_
         assert stream.dead
         if reads:
             assert bytes(pipe.held).endswith(CLOSE)
+
+
+@pytest.mark.parametrize("opened", [False, True])
+async def test_W8_what_was_under_way_when_the_stream_was_given_up_is_not_read_any_more(
+    opened: bool, autojump_clock: MockClock
+) -> None:
+    """websockets would take bytes behind the end for a fault of its own, and log a traceback."""
+    incoming = Pipe(rate=1)
+    request = b"GET / HTTP/1.1\r\n\r\n"
+    await incoming.put(request + b"behind it" if opened else request)
+    async with framed(Pipe(), incoming) as (stream, nursery):
+        if opened:
+            assert await stream.receive_some() == request
+        nursery.start_soon(close_soon, stream)
+        with pytest.raises(trio.ClosedResourceError):
+            await stream.receive_some()
+
+
+async def close_soon(stream: FrameStream) -> None:
+    await trio.sleep(0.5)
+    await stream.aclose()

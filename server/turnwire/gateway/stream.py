@@ -206,6 +206,12 @@ class FrameStream(trio.abc.HalfCloseableStream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """As of any stream; what stands behind the opening request comes when that is answered."""
+        data = await self._next(max_bytes)
+        if self.dead:  # behind the end that it has been told of, websockets would take bytes for a fault of its own
+            raise trio.ClosedResourceError
+        return data
+
+    async def _next(self, max_bytes: int | None) -> bytes | bytearray:
         opening = self._opening
         if opening is None:
             return await self._receive(max_bytes)
