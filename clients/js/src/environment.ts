@@ -35,11 +35,20 @@ export const systemClock: Clock = {
 export type Schedule = (run: () => void) => void;
 
 const FRAME_MS = 16;
+/** A page that is hidden before its next frame is painted gets that one only when it is shown again. */
+const NO_FRAME_MS = 100;
 
 export const animationFrame: Schedule = (run) => {
   // A hidden page gets no animation frames, but its title and its memory should keep up; a worker paints nothing.
-  if (globalThis.document?.visibilityState === "visible") requestAnimationFrame(run);
-  else setTimeout(run, FRAME_MS);
+  if (globalThis.document?.visibilityState !== "visible") return void setTimeout(run, FRAME_MS);
+  const frame = requestAnimationFrame(() => {
+    clearTimeout(timer);
+    run();
+  });
+  const timer = setTimeout(() => {
+    cancelAnimationFrame(frame);
+    run();
+  }, NO_FRAME_MS);
 };
 
 /**

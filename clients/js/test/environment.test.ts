@@ -2,8 +2,12 @@
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { animationFrame, browserWake, randomId } from "../src/environment.ts";
+import { Store } from "../src/store.ts";
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 /** A global scope that hears events: a page with a `visibility`, or a worker without. */
 function place(visibility?: { state: string }): EventTarget {
@@ -70,12 +74,57 @@ describe("R7 the connection is probed", () => {
 describe("Z6 listeners are told at frame pace", () => {
   const told = (): Promise<void> => new Promise((resolve) => animationFrame(resolve));
 
-  test("with the frames of a page that is seen", async () => {
+  /** A page that paints when told to. */
+  function painted(): { paint: () => void; asked: number } {
+    const frames = new Map<number, () => void>();
+    const page = {
+      asked: 0,
+      paint() {
+        const due = [...frames.values()];
+        frames.clear();
+        for (const run of due) run();
+      },
+    };
+    vi.stubGlobal("requestAnimationFrame", (run: () => void) => {
+      frames.set(++page.asked, run);
+      return page.asked;
+    });
+    vi.stubGlobal("cancelAnimationFrame", (frame: number) => frames.delete(frame));
+    return page;
+  }
+
+  test("with the frames of a page that is seen, and once", () => {
+    vi.useFakeTimers();
     place({ state: "visible" });
-    const requestAnimationFrame = vi.fn((run: () => void) => void setTimeout(run, 1));
-    vi.stubGlobal("requestAnimationFrame", requestAnimationFrame);
-    await told();
-    expect(requestAnimationFrame).toHaveBeenCalledTimes(1);
+    const page = painted();
+    const run = vi.fn();
+    animationFrame(run);
+    expect(run).not.toHaveBeenCalled();
+    page.paint();
+    expect(run).toHaveBeenCalledTimes(1);
+    vi.runAllTimers();
+    expect(run).toHaveBeenCalledTimes(1);
+    expect(page.asked).toBe(1);
+  });
+
+  test("soon, and once, where the page is hidden before the frame that it had asked for", () => {
+    vi.useFakeTimers();
+    const visibility = { state: "visible" };
+    place(visibility);
+    const page = painted();
+    const told = vi.fn();
+    const store = new Store(animationFrame);
+    store.add(told);
+    store.changed();
+    visibility.state = "hidden";
+    vi.runAllTimers();
+    expect(told).toHaveBeenCalledTimes(1);
+    store.changed();
+    vi.runAllTimers();
+    expect(told).toHaveBeenCalledTimes(2);
+    visibility.state = "visible";
+    page.paint();
+    expect(told).toHaveBeenCalledTimes(2);
   });
 
   test.each([["a hidden page", { state: "hidden" }] as const, ["a worker", undefined] as const])(
