@@ -1,7 +1,7 @@
 """Faults of store, tools and clients at the worst moment, each of which once lost or stopped something."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -234,7 +234,7 @@ async def test_W8_a_drain_ends_whatever_befalls_one_session(
         w.meet_a_bug_after(0)
         await w.registry.drain(0)
         records = [await memory_store.turn(turn.turn_id) for turn in (first, second)]
-        assert sorted(record.status for record in records if record is not None) == ["running", "stopped"]
+        assert sorted(record.status for record in records if record is not None) == ["failed", "stopped"]
 
 
 async def test_C2_a_compaction_whose_record_waits_for_the_store_is_not_forgotten_with_its_session(
@@ -406,3 +406,46 @@ async def test_T2_who_waits_for_a_turn_is_told_what_is_stored_of_its_end_whateve
             assert (result.status, result.error) == (record.status, record.error) == ("completed", None)
             assert await turn.finished() == result
         assert w.watcher.restarts == 1
+
+
+REQUESTS: dict[str, Callable[[Bad], Awaitable[object]]] = {
+    "prompt": lambda w: w.prompt("r2"),
+    "steer": lambda w: w.prompt("r2", expected_turn_id=w.watcher.view.turn["turn_id"] if w.watcher.view.turn else ""),
+    "stop": lambda w: w.registry.stop("s1"),
+    "instruct": lambda w: w.registry.instruct("s1", parts=(TextInput("be brief"),)),
+    "update": lambda w: w.registry.update("s1", title="New"),
+    "archive": lambda w: w.registry.archive("s1"),
+}
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
+@pytest.mark.parametrize(
+    ("name", "running"),
+    [(name, running) for name in REQUESTS for running in (False, True) if running or name not in ("steer", "stop")],
+)
+async def test_S7_a_bug_in_a_request_is_told_and_never_leaves_memory_behind_what_is_stored(
+    name: str, running: bool, behind: bool, autojump_clock: object, world: MakeWorld
+) -> None:
+    calls = [text_answer("hello", every=5.0)] * (2 if running else 1)
+    for operation in range(3):
+        async with bad_world(world, MemoryStore(), *calls, text_answer("again"), text_answer("again")) as w:
+            if running:
+                await w.prompt("r1")
+                await w.watcher.until(lambda: len(w.watcher.view.messages) == 2)
+            (w.meet_a_bug_behind if behind else w.meet_a_bug_after)(operation)
+            with suppress(RequestError):
+                await REQUESTS[name](w)
+            w.faults.bug = w.faults.bug_behind = None
+            await trio.sleep(60)
+            assert w.watcher.restarts <= 1
+            await w.registry.join("s1", w.watcher)
+            assert w.watcher.view.turn is None
+            if name == "prompt":
+                receipt = await w.prompt("r2")
+                record = await w.world.store.turn(receipt.turn_id)
+                assert record is not None
+                assert receipt.outcome == "started" or record.finished_at is not None
+                await w.watcher.until(lambda: w.watcher.view.turn is None)
+            assert (await w.prompt("r3")).outcome == "started"
+            await w.watcher.until(lambda: w.watcher.view.turn is None)
+            assert w.watcher.view.messages == await w.world.stored()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from turnwire.models.base import BlockDelta, BlockEnd, BlockStart
 from turnwire.sessions.mailbox import Chore, Job, Mailbox
-from turnwire.store.base import StoreUnavailable
+from turnwire.store.base import ConstraintViolated, NotFound, StoreUnavailable
+from turnwire_protocol.codes import RequestError
 
 SOURCES = (object(), object())
 EVENTS = st.one_of(
@@ -124,30 +125,31 @@ async def test_a_job_whose_session_ends_is_answered_all_the_same() -> None:
     assert [str(error) for error in errors] == ["the session was closed before it could answer"]
 
 
-@pytest.mark.parametrize(("error", "logged"), [(ZeroDivisionError, True), (StoreUnavailable, False)])
-async def test_a_fault_that_nobody_waits_for_any_more_is_logged(
-    error: type[Exception], logged: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize("answer", [StoreUnavailable("down"), NotFound("s1"), RequestError("conflict", "taken")])
+async def test_an_answer_that_is_an_error_is_for_who_waits(answer: Exception) -> None:
     async def action() -> None:
-        raise error("of a request whose client has gone")
+        raise answer
 
     job = Job(action)
-    with trio.move_on_after(0):
-        await job.wait()
     await job.run()
-    assert ("whose client has gone" in caplog.text) == logged
+    with pytest.raises(type(answer)) as answered:
+        await job.wait()
+    assert answered.value is answer
 
 
-async def test_a_fault_that_somebody_waits_for_is_theirs(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("fault", [ZeroDivisionError(), ConstraintViolated("memory is behind")])
+async def test_S7_any_other_fault_is_the_sessions_and_who_waits_is_told_that_there_was_one(fault: Exception) -> None:
     async def action() -> None:
-        raise ZeroDivisionError
+        raise fault
 
     job = Job(action)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(job.run)
-        with pytest.raises(ZeroDivisionError):
-            await job.wait()
-    assert caplog.text == ""
+    with pytest.raises(type(fault)) as raised:
+        await job.run()
+    assert raised.value is fault
+    with pytest.raises(RequestError) as told:
+        await job.wait()
+    assert told.value.code == "internal"
+    assert told.value.__cause__ is fault
 
 
 async def test_what_a_chore_raises_reaches_the_session() -> None:

@@ -41,7 +41,7 @@ class Killed(BaseException):
 
 
 class SimulatedBug(Exception):
-    """A fault that nobody foresaw, in the middle of a commit that has stored nothing."""
+    """A fault that nobody foresaw, before an operation or behind it: what it was may be stored, or not."""
 
 
 class Committed:
@@ -91,7 +91,7 @@ class StoreFaults:
         """Called when an operation begins; may raise StoreUnavailable, SimulatedBug or Killed."""
 
     def after(self, number: int) -> None:
-        """Called when an operation has been done, before its caller learns of it; may raise Killed."""
+        """Called when an operation has been done, before its caller learns of it; may raise SimulatedBug or Killed."""
 
     def pause(self) -> float:
         """How long an operation waits before and again after its work, in seconds."""
@@ -173,13 +173,13 @@ class FaultyStore:
         await self._pause()
         try:
             self._faults.before(number)
+            result = await work()
+            await self._pause()
+            self._live()
+            self._faults.after(number)
         except SimulatedBug:
             self._committed.met_a_bug = True
             raise
-        result = await work()
-        await self._pause()
-        self._live()
-        self._faults.after(number)
         return result
 
     async def _pause(self) -> None:

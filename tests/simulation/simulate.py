@@ -60,7 +60,14 @@ class RandomFaults(StoreFaults):
         now = trio.current_time()
         if now < self.down_until or (now < self.flaky_until and self._random.random() < 0.3):
             raise unavailable()
-        if self.bugs:
+        self._bug()
+
+    def after(self, number: int) -> None:
+        self._bug()
+
+    def _bug(self) -> None:
+        """A bug that is to come meets an operation before it is done, or behind that."""
+        if self.bugs and self._random.random() < 0.5:
             self.bugs -= 1
             raise SimulatedBug
 

@@ -68,6 +68,8 @@ class Users:
                 journal.note(f"{name} -> {answer}")
             except RequestError as error:
                 journal.note(f"{name} -> {error.code}: {error.message}")
+                excused = error.code != "internal" or self._world.committed.met_a_bug
+                journal.require(excused, "W9", f"{name} met a fault of the server")
             except SimulatedBug:
                 journal.note(f"{name} -> the simulated bug")
             except Exception as error:  # noqa: BLE001 - whatever it is, the trace is wanted with it

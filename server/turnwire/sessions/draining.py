@@ -29,12 +29,11 @@ async def drain(sessions: Iterable[Session], grace_seconds: float, reason: TurnE
     async def end(session: Session) -> None:
         try:
             await session.do(partial(session.loop.stop, reason=reason), lasting=True)
-        except Exception as error:  # noqa: BLE001 - one Session's fault must not keep the others from their end
+        except RequestError as error:
             failed.append(session)
             _log.error(
                 "the turns of session %(session_id)s cannot be ended in the store: %(error)s",
                 {"session_id": session.session_id, "error": error},
-                exc_info=None if isinstance(error, RequestError) else error,
             )
 
     async with trio.open_nursery() as nursery:

@@ -4,7 +4,6 @@ Jobs (commands of clients) come before model events, so that a `stop` never wait
 bounded by those who wait for their answers; model events are bounded here, and hold the provider back.
 """
 
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -19,7 +18,6 @@ _ANSWERS = (RequestError, StoreUnavailable, NotFound)
 """What a request may be answered with."""
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 
 class Job(Generic[T]):
@@ -30,21 +28,23 @@ class Job(Generic[T]):
         self._done = trio.Event()
         self._value: T
         self._error: Exception | None = None
-        self._awaited = False
 
     async def run(self) -> None:
-        """Runs in the Session's task. What the action raises goes to the one who waits, not to the Session.
+        """Runs in the Session's task. An error that the action may answer with goes to the one who waits.
 
-        Where nobody waits any more, a fault that is no answer goes to the log.
+        Raises anything else, for it is a fault of the Session: nobody knows whether memory still is what is stored, so
+        the Session has to be recovered. Who waits gets `internal`, and asks again what is stored.
         """
         self._error = RequestError("unavailable", "the session was closed before it could answer")
         try:
             self._value = await self._action()
             self._error = None
-        except Exception as error:  # noqa: BLE001 - it is raised again in `wait`
+        except _ANSWERS as error:
             self._error = error
-            if not self._awaited and not isinstance(error, _ANSWERS):
-                _log.exception("a request failed that nobody waited for any more")
+        except Exception as fault:
+            self._error = RequestError("internal", "the server failed")
+            self._error.__cause__ = fault
+            raise
         finally:
             self._done.set()
 
@@ -55,11 +55,7 @@ class Job(Generic[T]):
 
     async def wait(self) -> T:
         """The action's result, or its exception. A caller that is cancelled here does not cancel the job."""
-        self._awaited = True
-        try:
-            await self._done.wait()
-        finally:
-            self._awaited = False
+        await self._done.wait()
         if self._error is not None:
             raise self._error
         return self._value

@@ -85,7 +85,8 @@ class Session:
     async def do(self, action: Callable[[], Awaitable[T]], *, lasting: bool = False) -> T:
         """Runs `action` in the Session's task and gives its result.
 
-        Raises what it raises, with `StoreUnavailable` as RequestError `unavailable`. A caller that is cancelled stops
+        Raises what it may answer with, with `StoreUnavailable` as RequestError `unavailable`, and `internal` for any
+        fault, which fails the Session, too. A caller that is cancelled stops
         waiting; the action runs all the same.
 
         A store that does not answer holds the Session's task up, for a commit is never given up (S9). So nobody waits
