@@ -12,6 +12,7 @@ from turnwire.models.base import ModelProvider
 from turnwire.models.retry import RetryPolicy
 from turnwire.models.timeouts import FIRST_EVENT_SECONDS, IDLE_SECONDS, TOTAL_SECONDS
 from turnwire.sessions.counts import SessionCounts
+from turnwire.sessions.shelf import Shelf
 from turnwire.store.base import Store
 from turnwire.tools.registry import ToolRegistry
 
@@ -84,3 +85,4 @@ class Environment(Struct, kw_only=True, frozen=True):
     random: Random = SystemRandom()
     counts: SessionCounts = field(default_factory=SessionCounts)
     phase: Phase = field(default_factory=Phase)
+    shelf: Shelf = field(default_factory=Shelf)

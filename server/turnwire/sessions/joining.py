@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 KEPT_PAGES = 2
 """For how many limits the newest page and the snapshot made of it are kept for the next one who joins."""
 
+FORMATS = 2
+"""In how many formats a snapshot may be encoded."""
+
 
 class Joining:
     """The snapshots of one Session; a part of the Session."""
@@ -28,16 +31,17 @@ class Joining:
 
     def stored(self) -> None:
         """History has changed."""
-        self._pages.clear()
+        self.forget()
 
     def changed(self) -> None:
         """Something that a snapshot shows has changed."""
         self._snapshots.clear()
 
-    def close(self) -> None:
-        """What was kept for the next who joins leaves memory at once, not only when the collector finds the Session."""
+    def forget(self) -> None:
+        """What was kept for the next who joins leaves memory at once, not when the collector finds the Session."""
         self._pages.clear()
         self._snapshots.clear()
+        self._session.env.shelf.dropped(self)
 
     async def join(self, watcher: Watcher, *, limit: int, include_internal: bool) -> None:
         """Gives `watcher` a snapshot and, from that very point on, every Mutation (W4).
@@ -61,16 +65,18 @@ class Joining:
     async def _snapshot(self, limit: int, audience: Audience) -> SnapshotFrames:
         """Built once for each state, however many join at it."""
         key = (limit, audience)
-        frames = self._snapshots.get(key)
-        if frames is not None:
-            return frames
-        page = self._pages.get(key)
-        if page is None:
+        if key not in self._pages:
+            page = await self._newest(limit, include_internal=audience == "all")
             if len(self._pages) >= KEPT_PAGES:  # clients choose limits, but not how much memory they take
-                self._pages.clear()
-                self._snapshots.clear()
-            page = self._pages[key] = await self._newest(limit, include_internal=audience == "all")
-        frames = self._snapshots[key] = snapshot_frames(
+                self.forget()
+            self._pages[key] = page
+        if key not in self._snapshots:
+            self._snapshots[key] = self._frames(self._pages[key], audience)
+        self._session.env.shelf.used(self, self._kept_bytes())
+        return self._snapshots[key]
+
+    def _frames(self, page: StoredPage, audience: Audience) -> SnapshotFrames:
+        return snapshot_frames(
             session=self._session.frame(),
             epoch=self._session.channel.epoch,
             seq=self._session.channel.seq(audience),
@@ -80,7 +86,6 @@ class Joining:
             interactions=self._session.interactions.pending(),
             part_bytes=self._session.env.limits.snapshot_part_bytes,
         )
-        return frames
 
     async def _newest(self, limit: int, *, include_internal: bool) -> StoredPage:
         """The newest Messages, beyond `limit` down to the streaming one: clients must hold what changes (W4)."""
@@ -100,3 +105,9 @@ class Joining:
 
     def _live_message(self) -> AgentMessage | None:
         return None if self._session.projection is None else self._session.projection.message()
+
+    def _kept_bytes(self) -> int:
+        """What pages and snapshots take at most, as near as it need be known."""
+        stored = sum(len(item.json.text) for page in self._pages.values() for item in page.items)
+        shown = [item for frames in self._snapshots.values() for part in frames.parts for item in part.page.items]
+        return stored + FORMATS * sum(len(item.text) for item in shown)

@@ -128,7 +128,7 @@ class Session:
             self._closed = error
         for job in self.mailbox.drain_jobs():
             job.abandon(error)
-        self.joining.close()
+        self.joining.forget()
 
     @property
     def idle(self) -> bool:
