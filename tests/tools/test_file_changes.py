@@ -3,16 +3,26 @@
 import random
 import threading
 import tracemalloc
+from typing import Any
 
 import pytest
 import trio
 from msgspec import UNSET
+from trio.testing import MockClock
 
 from changed_files import Step, changed, counts, summary
 from turnwire.tools.base import PATCH_BYTES
-from turnwire.tools.file_changes import KEPT_BYTES, LIST_BYTES, NAMES_BYTES, FileChanges
+from turnwire.tools.file_changes import (
+    KEPT_BYTES,
+    LIST_BYTES,
+    NAMES_BYTES,
+    QUICK_CHARACTERS,
+    SUMMARY_SECONDS,
+    FileChanges,
+)
 from turnwire.tools.plain import json_size
 from turnwire_protocol.mutations import FileChange
+from virtual_time import time_waits_for_threads
 
 
 def test_L5_the_first_before_and_the_last_after_count() -> None:
@@ -182,3 +192,69 @@ def test_L5_a_small_summary_is_made_at_once() -> None:
     with pytest.raises(StopIteration) as made:
         changes.summarise().send(None)
     assert made.value.value == changes.summary()
+
+
+class Held(str):
+    """A text that holds up whatever works on it, but the thread in which it was made, until it is let go."""
+
+    def __init__(self, _text: str) -> None:
+        self.met = threading.Event()
+        self.let_go = threading.Event()
+        self._free = threading.current_thread()
+
+    def _hold(self) -> None:
+        if threading.current_thread() is not self._free:
+            self.met.set()
+            self.let_go.wait()
+
+    def count(self, *args: Any) -> int:
+        self._hold()
+        return super().count(*args)
+
+    def encode(self, *args: Any, **options: Any) -> bytes:
+        self._hold()
+        return super().encode(*args, **options)
+
+
+LONG = "x\n" * QUICK_CHARACTERS
+
+
+async def test_T3_a_summary_needs_no_thread_of_those_that_everybody_uses(autojump_clock: MockClock) -> None:
+    everybodys = trio.to_thread.current_default_thread_limiter()
+    for _ in range(int(everybodys.total_tokens)):
+        everybodys.acquire_on_behalf_of_nowait(object())
+    changes = changed(("a", None, LONG))
+    with time_waits_for_threads(), trio.fail_after(10):
+        assert await changes.summarise() == changes.summary()
+
+
+async def test_T3_a_summary_that_takes_too_long_is_made_of_counts_alone(autojump_clock: MockClock) -> None:
+    text = Held(LONG)
+    changes = changed(("a", "one\n", text), ("b", "one\ntwo\n", "one\n"))
+    before = trio.current_time()
+    found = await changes.summarise()
+    text.let_go.set()
+    assert trio.current_time() - before == SUMMARY_SECONDS
+    assert found is not None
+    assert counts(found) == [("a", "modified", QUICK_CHARACTERS, 1), ("b", "modified", 1, 2)]
+    assert (found.additions, found.deletions) == (QUICK_CHARACTERS + 1, 3)
+    assert all(file.patch is UNSET for file in found.files)
+
+
+def test_T3_nobody_waits_for_the_comparing_of_a_change_but_who_reports_the_next() -> None:
+    changes = FileChanges(kept_bytes=0)
+    changes.changed("a", "one\n", "two\n")
+    text = Held("three\n")
+    reporting = threading.Thread(target=changes.changed, args=("a", "two\n", text))
+    reporting.start()
+    text.met.wait()
+    asking = threading.Thread(target=changes.summary, daemon=True)
+    asking.start()
+    asking.join(5)
+    waited = asking.is_alive()
+    text.let_go.set()
+    reporting.join()
+    assert not waited
+    found = changes.summary()
+    assert found is not None
+    assert (found.additions, found.deletions) == (2, 2)

@@ -15,6 +15,7 @@ from turnwire.tools.base import PATCH_BYTES, FileDiffSummary
 from turnwire.tools.diffs import count_lines, file_change
 from turnwire.tools.line_diff import Budget
 from turnwire.tools.plain import json_size
+from turnwire.tools.threads import ThreadLimit
 from turnwire_protocol.mutations import FileChange
 
 KEPT_BYTES: Final = 8 * 1024 * 1024
@@ -35,6 +36,13 @@ LIST_BYTES: Final = 64 * 1024
 QUICK_CHARACTERS: Final = 64 * 1024
 QUICK_LINES: Final = 100
 """Changes within both are compared in a few milliseconds."""
+
+SUMMARY_SECONDS: Final = 2.0
+"""How long the end of a Turn waits for a thread that compares: twice what that takes at most on an idle machine."""
+
+COMPARING_THREADS: Final = 4
+
+_threads: Final = ThreadLimit("comparing", COMPARING_THREADS)
 
 _NAME_BYTES: Final = 500
 """What is kept of a file besides its name and texts, rounded up."""
@@ -63,7 +71,10 @@ class FileChanges:
     """Collects the changes of one Turn; `changed` may be called from any thread."""
 
     def __init__(self, *, kept_bytes: int = KEPT_BYTES, names_bytes: int = NAMES_BYTES) -> None:
+        self._turns = threading.Lock()
+        """One change is taken after the other. Comparing takes a while, for which only others that change wait."""
         self._lock = threading.Lock()
+        """Held for moments only: it is taken in the thread that serves everybody, too."""
         self._files: dict[str, _Kept | _Counted] = {}
         self._texts_room = kept_bytes
         self._names_room = names_bytes
@@ -80,16 +91,20 @@ class FileChanges:
         for name, text in (("before", before), ("after", after)):
             if not isinstance(text, str | None):
                 raise TypeError(f"changed: {name} is text or None, not {type(text).__name__}")
-        with self._lock:
+        with self._turns:
             known = self._files.get(path)
             if known is None and not self._takes_name(path):
                 change = _compared(path, before, after)
-                additions, deletions = self._nameless.additions, self._nameless.deletions
-                self._nameless = FileDiffSummary((), additions + change.additions, deletions + change.deletions)
-            elif isinstance(known, _Counted):
-                self._files[path] = _went_on(known, before, after)
+                with self._lock:
+                    additions, deletions = self._nameless.additions, self._nameless.deletions
+                    self._nameless = FileDiffSummary((), additions + change.additions, deletions + change.deletions)
+                return
+            if isinstance(known, _Counted):
+                file: _Kept | _Counted = _went_on(known, before, after)
             else:
-                self._files[path] = self._keep(path, known, before, after)
+                file = self._keep(path, known, before, after)
+            with self._lock:
+                self._files[path] = file
 
     def _takes_name(self, path: str) -> bool:
         size = sys.getsizeof(path) + _NAME_BYTES
@@ -110,8 +125,16 @@ class FileChanges:
         return _counted(path, before, after) if counted is None else _went_on(counted, before, after)
 
     async def summarise(self) -> FileDiffSummary | None:
-        """The `summary`, made in a thread where that may take longer than everyone else should wait."""
-        return self.summary() if self._is_quick() else await trio.to_thread.run_sync(self.summary)
+        """The `summary`, made in a thread where that may take longer than everyone else should wait.
+
+        Where no thread has made it within SUMMARY_SECONDS all lines count as replaced: a Turn that ends waits no longer
+        (T3).
+        """
+        if self._is_quick():
+            return self.summary()
+        with trio.move_on_after(SUMMARY_SECONDS):
+            return await trio.to_thread.run_sync(self.summary, limiter=_threads.limiter(), abandon_on_cancel=True)
+        return self.summary(work_units=0)
 
     def _is_quick(self) -> bool:
         with self._lock:
@@ -119,7 +142,7 @@ class FileChanges:
         texts = [text for file in kept for text in (file.before, file.after) if text]
         return sum(map(len, texts)) <= QUICK_CHARACTERS and sum(map(count_lines, texts)) <= QUICK_LINES
 
-    def summary(self) -> FileDiffSummary | None:
+    def summary(self, *, work_units: int = WORK_UNITS) -> FileDiffSummary | None:
         """All net changes so far, in the order of the paths' first changes; None when nothing has changed in the end.
 
         Work and memory are bounded, so of very large changes the counts may be higher than those of the shortest
@@ -130,7 +153,7 @@ class FileChanges:
         with self._lock:
             net = {path: file for path, file in self._files.items() if file.before != file.after}
             additions, deletions = self._nameless.additions, self._nameless.deletions
-        budget, patch_room, list_room = Budget(WORK_UNITS), PATCH_BYTES, LIST_BYTES
+        budget, patch_room, list_room = Budget(work_units), PATCH_BYTES, LIST_BYTES
         files: list[FileChange] = []
         for path, file in net.items():
             if isinstance(file, _Counted):

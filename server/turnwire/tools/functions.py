@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from turnwire.tools.base import Approval, Tool, ToolContext, ToolInputError
 from turnwire.tools.plain import parse_json
+from turnwire.tools.threads import ThreadLimit
 from turnwire_protocol.codec import convert
 from turnwire_protocol.codes import RequestError
 
@@ -29,7 +30,8 @@ THREADS: Final = 32
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SCALARS: Final = (type(None), bool, int, float, str)
-_threads: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("turnwire.tools.threads")
+_threads: Final = ThreadLimit("tools", THREADS)
+"""Not the pool that the rest of the process uses: tools that hang must not keep others from their threads."""
 
 Function = Callable[..., Any]
 
@@ -210,18 +212,8 @@ def _runner(
             return await function(**keywords)
         # In a list, since trio takes a coroutine for a mistake; a plain wrapper of an async function gives one.
         [result] = await trio.to_thread.run_sync(
-            lambda: [function(**keywords)], abandon_on_cancel=True, limiter=_thread_limiter()
+            lambda: [function(**keywords)], abandon_on_cancel=True, limiter=_threads.limiter()
         )
         return await result if inspect.isawaitable(result) else result
 
     return run
-
-
-def _thread_limiter() -> trio.CapacityLimiter:
-    """Not the one that the rest of the process uses: tools that hang must not keep the store from its threads."""
-    try:
-        return _threads.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(THREADS)
-        _threads.set(limiter)
-        return limiter
