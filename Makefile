@@ -79,8 +79,9 @@ bench: install $(BENCH)/node_modules/.installed  ## Compare the fan-out with oth
 soak: install  ## A storm of slow, cut and flooding clients on a server that restarts (SOAK_SECONDS=600, SOAK_SEED=)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m bench.soak
 
-simulation: install  ## Play Sessions in many more random worlds than `make test` does (SEEDS=20000)
-	TURNWIRE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(WORKERS) tests/simulation/test_seeds.py
+simulation: install  ## Play many more random worlds, and faults at more points, than `make test` does (SEEDS=20000)
+	TURNWIRE_SEEDS=$(SEEDS) TURNWIRE_EVERY_POINT=1 $(BIN)/python -m pytest -n $(WORKERS) \
+		tests/simulation/test_seeds.py tests/simulation/test_every_await.py
 
 js: clients/js/node_modules/.installed  ## Run the tests of the JavaScript client
 	cd clients/js && npm run --silent test

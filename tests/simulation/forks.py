@@ -37,6 +37,8 @@ class Forks:
         self._world = world
         self._random = random
         self._by_request: dict[str, Fork] = {}
+        self.others: set[str] = set()
+        """Sessions that are no forks, and may be there or not."""
         self.seen: set[str] = set()
         """What has become of requests, for those who want to know whether anything did."""
 
@@ -44,6 +46,10 @@ class Forks:
         """A fork to ask for, again or for the first time: up to one of these Messages, or of all."""
         request_id = f"fork{self._random.randint(1, REQUESTS)}"
         through = self._random.choice((None, *message_ids))
+        return self.wanted(request_id, through)
+
+    def wanted(self, request_id: str, through: str | None = None) -> Fork:
+        """This fork to ask for, again or for the first time."""
         return self._by_request.setdefault(request_id, Fork(request_id, through))
 
     async def make(self, fork: Fork) -> Session:
@@ -88,7 +94,7 @@ class Forks:
                 _check_copies(journal, fork, copies, history)
         listed = [await self._world.registry.list(archived=archived, limit=200) for archived in (False, True)]
         names = {item.session_id for page in listed for item in page.items}
-        unknown = names - known  # of a request that was never answered: at least it has one of our ids
+        unknown = names - known - self.others  # of a request that was never answered: at least it has one of our ids
         journal.require(known <= names, "M5", f"not listed: {known - names}")
         journal.require(len(unknown) <= len(self._by_request), "S9", f"listed, but never made: {unknown}")
 

@@ -58,6 +58,8 @@ class Call:
         self.said: dict[int, str] = {}
         """Text and reasoning by block, in the order of their first text."""
         self.tools = 0
+        self.cut_short = False
+        """Whether it ended because it had reached its limit."""
         self.complete = False
         """Whether the whole of a well-formed Step was taken from the model."""
 
@@ -118,6 +120,8 @@ async def play(plan: Plan, call: Call) -> AsyncGenerator[ModelEvent, None]:
                 call.tools += what.kind == "tool"
             case BlockDelta() if kinds.get(what.block) in ("text", "reasoning") and what.text:
                 call.said[what.block] = call.said.get(what.block, "") + what.text
+            case StepEnd():
+                call.cut_short = what.reason == "length"
         yield what  # type: ignore[misc]  # an unknown event is meant to arrive
     call.complete = True
 

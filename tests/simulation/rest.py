@@ -1,5 +1,7 @@
 """What must hold of a Session once everything has come to rest: in the store, for users, and of the model's calls."""
 
+import msgspec
+
 from simulation.faulty_store import FINAL_STATUS
 from simulation.forks import all_messages
 from simulation.model import Call
@@ -8,6 +10,7 @@ from simulation.users import Users
 from simulation.world import EPOCH_MS, World
 from turnwire.sessions.snapshots import session_frame
 from turnwire.store.base import Store, TurnRecord
+from turnwire_protocol.codec import encode_json
 
 
 class Rest:
@@ -36,6 +39,7 @@ class Rest:
         for turn in self.turns.values():
             self._check_turn(turn)
         self._check_prompts()
+        self._check_instructions()
         self._check_answers()
         if not self._world.journal.broken:  # what follows relies on a sound history
             self._check_calls()
@@ -80,6 +84,11 @@ class Rest:
         if turn.error is not None and turn.error.code == "runtime_interrupted":
             excused = self._world.deaths > 0 or self._world.committed.met_a_bug
             require(excused, "T3", f"{turn.turn_id} was interrupted though no process died")
+        cut_short = sum(call.cut_short and call.complete for call in self._calls if call.turn_id == turn.turn_id)
+        told = codes.count("length")
+        fits = told == cut_short if turn.status == "completed" else told <= cut_short
+        require(fits, "M7", f"{turn.turn_id} was cut short {cut_short} times, and has the error Parts {codes}")
+        codes = [code for code in codes if code != "length"]
         if turn.error is None:
             require(turn.status == "completed", "T2", f"{turn.turn_id} is {turn.status} without a reason")
             require(codes == [], "M7", f"{turn.turn_id} is {turn.status} with the error Parts {codes}")
@@ -92,10 +101,7 @@ class Rest:
 
     def _check_prompts(self) -> None:
         require = self._require
-        stored: dict[str, list[Map]] = {}
-        for message in self.messages:
-            if message["role"] == "user":
-                stored.setdefault(message["parts"][0]["text"], []).append(message)
+        stored = self._texts("visible")
         for asked in self._users.asked:
             found = stored.pop(asked.text, [])
             require(len(found) <= 1, "S9", f"{asked.request_id} is stored {len(found)} times")
@@ -109,6 +115,28 @@ class Rest:
             told = (result.status, result.error and result.error.code)
             same = record is not None and told == (record.status, record.error and record.error.code)
             require(same, "T2", f"{result} was told of {record}")
+
+    def _texts(self, visibility: str) -> dict[str, list[Map]]:
+        """The User Messages of this visibility by their texts."""
+        texts: dict[str, list[Map]] = {}
+        for message in self.messages:
+            if message["role"] == "user" and message["visibility"] == visibility:
+                texts.setdefault(message["parts"][0]["text"], []).append(message)
+        return texts
+
+    def _check_instructions(self) -> None:
+        """They alone are internal, and each is stored once where its giver was told so (C3, M4)."""
+        require = self._require
+        stored = self._texts("internal")
+        internal = [message for message in self.messages if message["visibility"] == "internal"]
+        require(len(internal) == sum(map(len, stored.values())), "M4", f"internal, but not of the user: {internal}")
+        for instructed in self._users.instructed:
+            found = stored.pop(instructed.text, [])
+            require(len(found) <= 1, "C3", f"{instructed.text} is stored {len(found)} times")
+            if instructed.message is not None:
+                told = msgspec.json.decode(encode_json(instructed.message).text)
+                require(found == [told], "C3", f"{told} was given, stored is {found}")
+        require(not stored, "C3", f"stored, but nobody said it: {list(stored)}")
 
     def _check_answers(self) -> None:
         """The first answer counts, for good (P7)."""
@@ -131,25 +159,36 @@ class Rest:
         """What the model was asked is what history said, and what it said is what history says (C3, S2, S8)."""
         prompts = {m["parts"][0]["text"]: m for m in self.messages if m["role"] == "user"}
         previous: Call | None = None
-        own = {message["turn_id"]: text for text, message in reversed(prompts.items())}
+        own = {m["turn_id"]: text for text, m in reversed(prompts.items()) if m["visibility"] == "visible"}
         for call in self._calls:
             read = [text for text in call.user_texts if text in prompts]  # besides summaries of what went before
             asked = [prompts[text] for text in read]
             self._require(len(read) == len(set(read)) > 0, "C3", f"the model read the prompts {read}")
-            self._require(asked[-1]["turn_id"] == call.turn_id, "C3", f"{call.turn_id} read {read}")
+            self._require(asked[-1].get("turn_id") == call.turn_id, "C3", f"{call.turn_id} read {read}")
             self._require(call.pairs_calls_with_results, "C3", f"a tool call has no result in {call.messages}")
-            turns = [self.turns[message["turn_id"]] for message in asked]
+            turns = [self.turns[message["turn_id"]] for message in asked if "turn_id" in message]
             waiting = [turn.turn_id for turn in turns if (turn.started_at or turn.finished_at or 0) > _ms(call.at)]
             self._require(not waiting, "C3", f"the model read prompts that were waiting: {waiting}")
             cancelled = [turn.turn_id for turn in turns if turn.status == "stopped" and turn.started_at is None]
             self._require(not cancelled, "T3", f"the model read prompts that were cancelled: {cancelled}")
-            call.user_texts = [message["parts"][0]["text"] for message in asked if message["turn_id"] == call.turn_id]
+            call.user_texts = [
+                message["parts"][0]["text"] for message in asked if message.get("turn_id") == call.turn_id
+            ]
             self._require(own[call.turn_id] in call.user_texts, "C3", f"{call.turn_id} read only {read}")
             if previous is not None:
                 self._check_next(previous, call)
             previous = call
             self._check_text(call)
         self._check_order()
+        self._check_joined(prompts)
+
+    def _check_joined(self, prompts: dict[str, Map]) -> None:
+        """What joins a Turn is read in it, or it does not complete (C3, M8)."""
+        read = {call.turn_id: call.user_texts for call in self._calls}
+        for text, message in prompts.items():
+            turn_id = message.get("turn_id")
+            if turn_id is not None and self.turns[turn_id].status == "completed":
+                self._require(text in read.get(turn_id, ()), "C3", f"the last Step of {turn_id} did not read {text}")
 
     def _check_next(self, previous: Call, call: Call) -> None:
         """A Turn goes on only with results for the model to read, or with a prompt that has joined it (M8)."""
@@ -170,12 +209,14 @@ class Rest:
         parts = [part for message in self.messages for part in message["parts"] if part.get("step_id") == call.key]
         texts = [part["text"] for part in parts if part["type"] in ("text", "reasoning")]
         said = list(call.said.values())
+        if len(texts) > len(said):  # a text goes on in the next Message where one is full (M8)
+            texts, said = ["".join(texts)], ["".join(said)]
         if said or texts != [""]:  # the emptied stand-in of a failed attempt may stay where the next one says nothing
             self._require(texts == said, "S2", f"{call.key} said {said}, stored is {texts}")
 
     def _check_order(self) -> None:
         """Prompts are answered in the order in which they were stored (T1)."""
-        first = {m["turn_id"]: m["sequence"] for m in reversed(self.messages) if m["role"] == "user"}
+        first = {m["turn_id"]: m["sequence"] for m in reversed(self.messages) if m["role"] == "user" and "turn_id" in m}
         for tab in self._world.tabs:
             order = [first.get(turn_id, 0) for turn_id in tab.started]
             self._require(order == sorted(order), "T1", f"{tab.name} saw Turns start in the order {order}")

@@ -1,114 +1,105 @@
-"""One fixed run that passes through everything once, for faults at each of its awaits.
-
-Reasoning and text, a retry, parallel tools, an approval, a question, a steered and a queued prompt, an Action, a tab
-that joins late, and a stop.
-"""
+"""A scenario: a fixed run, for faults at each of its awaits. Which ones there are is `scenarios`."""
 
 from random import Random
+from typing import Any, Literal
 
 import trio
 
 from simulation.course import Course
-from simulation.faulty_store import StoreFaults
-from simulation.model import Model, Plan, calm_plan
-from simulation.tabs import SESSION
+from simulation.faulty_store import SimulatedBug, StoreFaults, unavailable
+from simulation.model import Happening, Model, Plan, calm_plan
 from simulation.users import Users
-from simulation.world import World
-from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, ModelError, ModelEvent, StepEnd
+from simulation.world import LIMITS, World
+from turnwire.context.composer import WINDOW_TOKENS
+from turnwire.models.base import BlockDelta, BlockEnd, BlockStart, StepEnd
+from turnwire.sessions.environment import SessionLimits
 from turnwire.sessions.registry import Registry
 from turnwire.store.base import Store
-from turnwire_protocol.frames import ConfigChange, PendingInteraction
+from turnwire_protocol.frames import PendingInteraction
 
 EVENT_SECONDS = 0.1
 OPERATION_SECONDS = 0.01
 
 
-def blocks(*contents: tuple[str, str, str], tools: bool) -> list[ModelEvent]:
-    """A sound Step: (kind, tool name, text) for each block."""
-    events: list[ModelEvent] = []
-    for number, (kind, name, text) in enumerate(contents):
-        match kind:
-            case "tool":
-                events.append(BlockStart(number, "tool", tool_call_id=f"theirs-{number}", tool_name=name))
-            case "reasoning":
-                events.append(BlockStart(number, "reasoning"))
-            case _:
-                events.append(BlockStart(number, "text"))
-        events += [BlockDelta(number, text[:3]), BlockDelta(number, text[3:]), BlockEnd(number)]
-    return [*events, StepEnd(tuple(range(len(contents))), reason="tool_calls" if tools else "stop")]
-
-
-def plans() -> list[Plan]:
-    """What the model does in its calls, one after the other."""
-    questions = '{"questions":[{"question_id":"color","question":"Which?"}]}'
-    first = blocks(
-        ("reasoning", "", "let me think"),
-        ("text", "", "I shall ask"),
-        ("tool", "danger", '{"rm":1}'),
-        ("tool", "slow", '{"seconds":1}'),
-        ("tool", "ask_user", questions),
-        tools=True,
-    )
-    half: list[ModelEvent | ModelError] = [*first[:6], ModelError("overloaded", "busy", retry_after_ms=0)]
-    steps: list[list[ModelEvent] | list[ModelEvent | ModelError]] = [
-        half,
-        first,
-        blocks(("tool", "echo", '{"n":1}'), tools=True),
-        blocks(("text", "", "so it is"), tools=False),
-        blocks(("text", "", "a long answer, cut short"), ("tool", "stuck", "{}"), tools=True),
-    ]
-    return [[(EVENT_SECONDS, event) for event in step] for step in steps]
-
-
 class Scenario(Course):
-    """The run. `faults` see every operation of the store from the first prompt on."""
+    """One run, the same each time. `faults` see every operation of the store from the first prompt on."""
+
+    limits: SessionLimits = LIMITS
+    window_tokens = WINDOW_TOKENS
+    watched = True
+    """Whether a tab follows it from the beginning."""
 
     def __init__(self, store: Store, nursery: trio.Nursery, faults: StoreFaults) -> None:
-        super().__init__("the scenario", store, nursery)
+        super().__init__(type(self).__name__, store, nursery)
         self.faults = faults
-        self._world = self.make_world(Registry)
-        self._plans = iter(plans())
+        self._world = self.make_world(
+            Registry, limits=self.limits, window_tokens=self.window_tokens, titles=bool(self.plans("title"))
+        )
+        self._plans = {kind: iter(self.plans(kind)) for kind in ("turn", "title", "compaction")}
         self.model = Model(self._next_plan, lambda: self._world.committed.running)
         self._world.provider = self.model
         self.users = Users(self._world, Random(0))
         self.playing = False
+        self.down_until = 0.0
+        """Until when the store is away, as the story has it."""
+        self.bugs = 0
+        """How many operations fail as nobody foresaw."""
 
     @property
     def world(self) -> World:
         return self._world
 
+    @property
+    def registry(self) -> Registry:
+        """Of the process that serves now."""
+        return self._world.registry
+
+    def plans(self, kind: str) -> list[Plan]:
+        """What the model does in its calls of this kind, one after the other; after them it is calm."""
+        raise NotImplementedError
+
+    async def story(self) -> None:
+        """What happens while faults may."""
+        raise NotImplementedError
+
+    def strike(self) -> None:
+        """What befalls an operation of the store by the story itself."""
+        if self.bugs:
+            self.bugs -= 1
+            raise SimulatedBug
+        if trio.current_time() < self.down_until:
+            raise unavailable()
+
     def _next_plan(self, kind: str) -> Plan:
-        return next(self._plans, calm_plan()) if kind == "turn" else calm_plan()
+        return next(self._plans[kind], calm_plan())
 
     def end_faults(self) -> None:
         super().end_faults()
         self.playing = False
+        self.down_until = 0.0
+        self.bugs = 0
 
     async def play(self) -> None:
-        await self.world.join(self.world.new_tab(internal=True))
+        if self.watched:
+            await self.world.join(self.world.new_tab(internal=True))
         self.playing = True
-        self.users.ask("r1", "do it")
-        await self._pass(2.0)  # the failed attempt, and into the next one
-        self.users.ask("r1", "do it")
-        self.users.join(self.world.new_tab(limit=2))
-        self.users.ask("r2", "and this", expected_turn_id=self.world.committed.running)
-        self.users.ask("r3", "later")
-        await self._pass(1.0)
-        self.users.start("update", lambda: self.world.registry.update(SESSION, config=ConfigChange(model="m2")))
-        await self._pass(1.5)
-        for card in self.world.tabs[0].view.interactions if self.world.tabs[0].live else ():
-            self._respond(card)
-        await self._pass(5.0)  # the tools, the Step with the steered prompt, and into the queued Turn
-        self.users.start("stop", lambda: self.world.registry.stop(SESSION))
-        await self._pass(1.0)
+        await self.story()
 
-    def _respond(self, shown: dict[str, object]) -> None:
-        card = PendingInteraction(**shown)  # type: ignore[arg-type]
-        question = card.interaction_type == "question"
-        response = {"answers": {"color": "red"}} if question else {"decision": "approved"}
-        self.users.start(f"answer {card.interaction_type}", lambda: self.users.respond_to(card, "ann", response))
+    def cards(self) -> list[PendingInteraction]:
+        """What the first tab shows that waits for an answer."""
+        tab = self.world.tabs[0]
+        shown: list[dict[str, Any]] = tab.view.interactions if tab.live else []
+        return [PendingInteraction(**card) for card in shown]
 
-    async def _pass(self, seconds: float) -> None:
+    async def until_cards(self, number: int) -> list[PendingInteraction]:
+        """So many of them, if they come soon."""
+        for _ in range(20):
+            if len(self.cards()) >= number:
+                break
+            await self.goes_by(0.2)
+        return self.cards()
+
+    async def goes_by(self, seconds: float) -> None:
         """Time goes by; a process that has died meanwhile is followed by the next one, and tabs come back."""
         await trio.sleep(seconds)
         if self.world.dead:
@@ -116,3 +107,18 @@ class Scenario(Course):
         for tab in self.world.tabs:
             if not tab.live:
                 self.users.join(tab)
+
+
+def blocks(*contents: tuple[str, str], end: Literal["stop", "length"] = "stop") -> list[Happening]:
+    """A sound Step: for each block `text` or `reasoning`, or a tool's name, and what it says."""
+    events: list[Happening] = []
+    tools = False
+    for number, (what, text) in enumerate(contents):
+        match what:
+            case "text" | "reasoning":
+                events.append(BlockStart(number, "text" if what == "text" else "reasoning"))
+            case name:
+                events.append(BlockStart(number, "tool", tool_call_id=f"theirs-{number}", tool_name=name))
+                tools = True
+        events += [BlockDelta(number, text[:3]), BlockDelta(number, text[3:]), BlockEnd(number)]
+    return [*events, StepEnd(tuple(range(len(contents))), reason="tool_calls" if tools else end)]

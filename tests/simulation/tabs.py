@@ -66,6 +66,7 @@ class Tab:
         self._states.clear()
         self._tops.clear()
         for message in self.view.messages:
+            self._check_audience(message)
             self.committed.contents.check(message, "in a snapshot")
             for part in message["parts"]:
                 self._states[part["part_id"]] = _state(part)
@@ -107,6 +108,10 @@ class Tab:
     def require(self, condition: bool, rule: str, sentence: str) -> None:
         self._journal.require(condition, rule, f"{self.name}: {sentence}")
 
+    def _check_audience(self, message: Map) -> None:
+        fits = self.internal or message["visibility"] == "visible"
+        self.require(fits, "M4", f"an internal Message was shown: {message}")
+
     def _check_row(self, frame: Map) -> None:
         """Before a change is seen its Message has a row, and a whole Message is the committed one (S3, S4)."""
         committed = self.committed.revisions.get(frame["message_id"])
@@ -120,6 +125,7 @@ class Tab:
         message = next((m for m in self.view.messages if m["message_id"] == frame["message_id"]), None)
         if message is None:
             return  # a Message that was never shown: the effect has said so
+        self._check_audience(message)
         self.committed.contents.check(message, f"in a {frame['variant']}")
         if message["role"] == "agent":
             open_parts = [part for part in message["parts"] if not _terminal(part)]
@@ -143,7 +149,9 @@ class Tab:
         self.require(state in allowed, "P4", f"{part['type']} {part['part_id']} went from {known} to {state}")
 
     def _take_prompt(self, message: Map) -> None:
-        turn_id = message["turn_id"]
+        turn_id = message.get("turn_id")
+        if turn_id is None:
+            return  # an instruction that waits for the next Turn
         if turn_id not in self.finishes:
             self.unfinished.add(turn_id)
         self.require(turn_id not in self.finishes, "T1", f"{turn_id} got a prompt after its finish")
@@ -166,7 +174,11 @@ class Tab:
         if (mine.epoch, mine.seq) != (theirs.epoch, theirs.seq):
             self.require(False, "W5", f"joined at {mine.seq}, but {other.name} is at {theirs.seq}")
             return
-        for name in ("turn", "queue", "interactions", "total"):
+        # Of an internal Message nobody else is told, so that another may learn only by the next one how many there are.
+        more = mine.total - theirs.total
+        fits = more == 0 or (more > 0 and not self.internal)
+        self.require(fits, "W4", f"joined with total {mine.total}, but {other.name} has {theirs.total}")
+        for name in ("turn", "queue", "interactions"):
             a, b = getattr(mine, name), getattr(theirs, name)
             self.require(a == b, "W4", f"joined with {name} {a}, but {other.name} has {b}")
         held = {message["message_id"]: message for message in theirs.messages}

@@ -17,7 +17,7 @@ from simulation.world import World
 from turnwire.sessions.turns import TurnResult
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import ConfigChange, PendingInteraction, Receipt
-from turnwire_protocol.messages import ApprovalMode
+from turnwire_protocol.messages import ApprovalMode, UserMessage
 from turnwire_protocol.parts import TextInput
 
 ANSWER_SECONDS = 300.0
@@ -30,6 +30,13 @@ class Asked(Struct):
     request_id: str
     text: str
     receipts: list[Receipt]
+
+
+class Instructed(Struct):
+    """What the server's program told the model, and what it was given for it."""
+
+    text: str
+    message: UserMessage | None = None
 
 
 class Answered(Struct):
@@ -47,6 +54,7 @@ class Users:
         self._world = world
         self._random = random
         self.asked: list[Asked] = []
+        self.instructed: list[Instructed] = []
         self.answered: list[Answered] = []
         self.results: list[TurnResult] = []
         """What code in the server's own process was told of its Turns."""
@@ -168,6 +176,23 @@ class Users:
 
         self.start(f"in-process prompt {asked.request_id}", ask_and_wait)
 
+    def will_instruct(self, text: str) -> Instructed:
+        """Remembers an instruction that is about to be given."""
+        instructed = Instructed(text)
+        self.instructed.append(instructed)
+        return instructed
+
+    def instruct(self, *, patience: float | None = None) -> None:
+        """The server's program tells the model something, whatever goes on."""
+        instructed = self.will_instruct(f"instruction {len(self.instructed) + 1}")
+
+        async def instruct() -> UserMessage:
+            parts = (TextInput(instructed.text),)
+            instructed.message = await self._world.registry.instruct(SESSION, parts=parts)
+            return instructed.message
+
+        self.start(instructed.text, instruct, patience=patience)
+
     # ------------------------------------------------------------------------------------------------ stops and answers
 
     def stop(self) -> None:
@@ -194,11 +219,27 @@ class Users:
             wrong = self._random.choice((0, 0, 0, 0, 1))
             self.start(f"user{number} responds", lambda by=f"user{number}", r=response, w=wrong: respond(by, r, w))  # type: ignore[misc]
 
-    async def respond_to(self, card: PendingInteraction, by: str, response: dict[str, Any], wrong: int = 0) -> object:
+    def answer(self, card: PendingInteraction, by: str, response: dict[str, Any]) -> None:
+        self.start(f"answer {card.interaction_type}", lambda: self.respond_to(card, by, response))
+
+    async def respond_to(
+        self,
+        card: PendingInteraction,
+        by: str,
+        response: dict[str, Any],
+        wrong: int = 0,
+        client_request_id: str | None = None,
+    ) -> object:
+        """With a `client_request_id` it may be said again, and counts once (S9)."""
         require = self._world.journal.require
         try:
             answer = await self._world.registry.respond(
-                SESSION, card.interaction_id, revision=card.revision + wrong, response=response, principal=by
+                SESSION,
+                card.interaction_id,
+                revision=card.revision + wrong,
+                response=response,
+                client_request_id=client_request_id,
+                principal=by,
             )
         except RequestError as error:
             if error.code == "already_resolved":
@@ -209,7 +250,9 @@ class Users:
                 require(told, "P7", f"{card.interaction_id}: {error.details}, but {before} won")
             raise
         require(wrong == 0, "A5", f"{card.interaction_id} was answered with a wrong revision")
-        self.answered.append(Answered(card.interaction_id, by, response))
+        answered = Answered(card.interaction_id, by, response)
+        if client_request_id is None or answered not in self.answered:
+            self.answered.append(answered)
         return answer
 
     # ---------------------------------------------------------------------------------------------------------- others

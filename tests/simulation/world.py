@@ -44,6 +44,7 @@ class World:
         *,
         faults: StoreFaults,
         make_registry: MakeRegistry = Registry,
+        limits: SessionLimits = LIMITS,
         window_tokens: int = WINDOW_TOKENS,
         titles: bool = True,
     ) -> None:
@@ -59,6 +60,7 @@ class World:
         self.faults = faults
         self._kept = store
         self._make_registry = make_registry
+        self._limits = limits
         self._window_tokens = window_tokens
         self._titles = titles
         self._ids = count(1)
@@ -113,7 +115,7 @@ class World:
             titles=self._titles,
             tools=self.tools.registry,
             retry=RETRY,
-            limits=LIMITS,
+            limits=self._limits,
             now=lambda: EPOCH_MS + round(trio.current_time() * 1000),
             new_id=lambda prefix: f"{prefix}-{next(self._ids)}",
             random=Random(7),
