@@ -46,14 +46,28 @@ WEIGHTS = {
 """What happens, and how often."""
 
 
+INSTRUCTED = 0.08
+"""How likely the server's program gives the model an instruction after anything that happens."""
+
+HANGING = 0.15
+"""In how many worlds the store hangs at times."""
+
+HANGS = 0.15
+"""How likely it begins to after anything that happens there."""
+
+HANG_SECONDS = (0.5, 9.0, 12.0, 40.0)
+"""How long it answers nothing: shorter, and longer, than requests wait for it."""
+
+
 class RandomFaults(StoreFaults):
-    """A store that may be slow, is down or flaky for a while, and once in a while fails as nobody foresaw."""
+    """A store that may be slow, hangs, is down or flaky for a while, and once in a while fails as nobody foresaw."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._slow = random.random() < 0.3
         self.down_until = 0.0
         self.flaky_until = 0.0
+        self.hangs_until = 0.0
         self.bugs = 0
 
     def before(self, number: int) -> None:
@@ -72,7 +86,8 @@ class RandomFaults(StoreFaults):
             raise SimulatedBug
 
     def pause(self) -> float:
-        return self._random.choice((0.0, 0.0, 0.001, 0.02, 0.4)) if self._slow else 0.0
+        hang = max(self.hangs_until - trio.current_time(), 0.0)
+        return hang or (self._random.choice((0.0, 0.0, 0.001, 0.02, 0.4)) if self._slow else 0.0)
 
     def end(self) -> None:
         self.down_until = self.flaky_until = 0.0
@@ -100,6 +115,10 @@ class Simulation(Course):
         self._world.provider = self.model
         self.users = Users(self._world, Random(f"{seed}/users"))
         self.last_seconds = self._random.choice(GAPS)
+        # Chance of their own: what was added later leaves everything else in a world as it was.
+        self._instructions = Random(f"{seed}/instructions")
+        self._hangs = Random(f"{seed}/hangs")
+        self._may_hang = self._hangs.random() < HANGING
 
     @property
     def world(self) -> World:
@@ -111,7 +130,13 @@ class Simulation(Course):
         self.users.prompt()
         for _ in range(self._random.randint(6, 18)):
             await self._happen()
+            if self._instructions.random() < INSTRUCTED:
+                self.users.instruct(patience=self._instructions.choice((None, None, 0.0, 0.01)))
+            if self._may_hang and self._hangs.random() < HANGS:
+                self.journal.note("* store_hangs")
+                self.faults.hangs_until = trio.current_time() + self._hangs.choice(HANG_SECONDS)
             await trio.sleep(self._random.choice(GAPS))
+        await trio.sleep_until(self.faults.hangs_until)
 
     def end_faults(self) -> None:
         super().end_faults()

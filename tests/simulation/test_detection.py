@@ -26,7 +26,7 @@ from turnwire.sessions.residents import Residents
 from turnwire.sessions.session import Session
 from turnwire.sessions.tool_calls import ToolCalls
 from turnwire.sessions.turns import ModelCall, Turn
-from turnwire.store.base import REVISION_STRIDE, Operation, Recovered, SaveRequest, Store
+from turnwire.store.base import REVISION_STRIDE, Operation, Recovered, SaveRequest, Store, StoredPage
 from turnwire.store.memory import MemoryStore, open_memory
 from turnwire.store.rows import MessageRow
 from turnwire.tools.base import Tool
@@ -93,6 +93,16 @@ class ForgetsPrompts(Session):
     async def commit(self, operations: Sequence[Operation]) -> None:
         if not any(isinstance(operation, SaveRequest) for operation in operations) or self.record.message_count % 3:
             await super().commit(operations)
+
+
+class TellsEveryone(Session):
+    def publish(self, mutation: Mutation, *, internal: bool = False) -> None:
+        super().publish(mutation)
+
+
+class ShowsEverything(Joining):
+    async def _newest(self, limit: int, *, include_internal: bool) -> StoredPage:
+        return await super()._newest(limit, include_internal=True)
 
 
 class HidesWhatStreams(Joining):
@@ -216,6 +226,7 @@ def _newest_first(session: Session) -> None:
 BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
     "SkipsNumbers": (_channel(SkipsNumbers), {"W5"}),
     "AnswersTwice": (_become(AnswersTwice, lambda session: session.loop.admission), {"S9"}),
+    "ShowsEverything": (_become(ShowsEverything, lambda session: session.joining), {"M4"}),
     "HidesWhatStreams": (_become(HidesWhatStreams, lambda session: session.joining), {"W4"}),
     "LosesMutations": (_channel(LosesMutations), {"S5"}),
     "EndsInSilence": (_channel(EndsInSilence), {"L1"}),
@@ -223,6 +234,7 @@ BROKEN_SESSIONS: dict[str, tuple[Callable[[Session], None], set[str]]] = {
     **{
         kind.__name__: (_become(kind, lambda session: session), rules)
         for kind, rules in (
+            (TellsEveryone, {"M4"}),
             (ReusesRevisions, {"S4", "S5"}),
             (PublishesBeforeCommit, {"S4"}),
             (ForgetsPrompts, {"S9"}),

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from simulation.faulty_store import StillClock
 from simulation.simulate import play_seed, run_seed
@@ -31,6 +32,7 @@ EVENTS = {
     *("completed", "failed", "stopped", "runtime_interrupted", "unavailable"),
     *("text done", "reasoning done", "tool completed", "tool failed", "error", "action completed"),
     *("interaction resolved", "interaction denied", "interaction expired", "interaction cancelled"),
+    *("instruction waits", "instruction joins", "store hangs"),
     *("forked", "forked again", "fork deleted", "archived"),
     *("title-change", "model-change", "approval-mode-change", "context-compaction"),
 }
@@ -78,6 +80,9 @@ def test_the_worlds_are_full_of_events() -> None:
         seen |= {"retried" for call in course.model.calls if call.attempt > 1}
         seen |= course.users.forks.seen
         seen |= {"archived"} if course.users.archived else set()
+        told = [instructed.message for instructed in course.users.instructed if instructed.message is not None]
+        seen |= {"instruction waits" if message.turn_id is UNSET else "instruction joins" for message in told}
+        seen |= {"store hangs" for line in course.journal.lines if "the store has not answered" in line}
         for turn in course.rest.turns.values():
             seen |= {turn.status, turn.error.code if turn.error is not None else ""}
         for message in course.rest.messages:
