@@ -100,7 +100,7 @@ export class Client {
       onError = console.warn,
     } = options;
     if (!WebSocket) throw new TypeError("WebSocket: none here, give one");
-    this.#onError = onError;
+    this.#onError = (error) => callEach([onError], error);
     this.#store = new Store(schedule);
     this.#connection = new Connection(
       { url: new URL(url).href, codec, WebSocket, clock, random, wake, clientName, getToken },
@@ -112,6 +112,7 @@ export class Client {
       newId,
       capacity,
       storage,
+      onError: this.#onError,
       onChange: (id) => this.#onUnsent(id),
     });
     this.#host = {
@@ -206,7 +207,7 @@ export class Client {
 
   #onFrame(frame: ServerFrame | UnknownFrame): void {
     if (frame.op === "error") {
-      callEach([this.#onError], TurnwireError.of(frame as ErrorFrame));
+      this.#onError(TurnwireError.of(frame as ErrorFrame));
     } else {
       this.#sessions.get((frame as SessionFrame).session_id)?.receive(frame as SessionFrame);
     }

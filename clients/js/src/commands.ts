@@ -88,6 +88,7 @@ export interface CommandQueueOptions {
   readonly capacity: number;
   readonly connection: Requester;
   readonly storage?: CommandStorage | undefined;
+  readonly onError: (error: TurnwireError) => void;
   /** Called with the Session whose commands have changed, if they belong to one. */
   readonly onChange: (session_id: string | undefined) => void;
 }
@@ -110,7 +111,7 @@ export class CommandQueue {
 
   constructor(options: CommandQueueOptions) {
     this.#options = options;
-    const stored = options.storage?.load() ?? [];
+    const stored = this.#stored(() => options.storage?.load()) ?? [];
     this.#shown = stored.map((command) =>
       defined({ ...command, state: "waiting" as const, error: undefined }),
     );
@@ -244,7 +245,16 @@ export class CommandQueue {
   #changed({ session_id }: UnsentCommand): void {
     const { storage, onChange } = this.#options;
     this.#shown = this.#items.map((item) => item.command);
-    storage?.save(this.#shown);
+    this.#stored(() => storage?.save(this.#shown));
     onChange(session_id);
+  }
+
+  /** A storage that fails is reported; the commands live on in memory. */
+  #stored<T>(access: () => T): T | undefined {
+    try {
+      return access();
+    } catch (error) {
+      return void this.#options.onError(TurnwireError.from("storage", error));
+    }
   }
 }

@@ -11,7 +11,7 @@ import type { Clock, SocketConstructor, TimerId, WakeSource } from "./environmen
 import { lost, refusal } from "./errors.ts";
 import type { Fields, RequestOp, Result, ServerFrame, UnknownFrame, Welcome } from "./frames.ts";
 import { after, type ConnectionEvent, type ConnectionStatus } from "./lifecycle.ts";
-import { Link, type LinkObserver, LOST, SILENT } from "./link.ts";
+import { BAD_FRAME, Link, type LinkObserver, LOST, SILENT } from "./link.ts";
 import { ReconnectPolicy } from "./reconnect.ts";
 import { type GetToken, getToken, MIN_RENEW_MS, type Token } from "./token.ts";
 
@@ -42,8 +42,6 @@ export interface ConnectionObserver {
 const PROTOCOL = 1;
 const NORMAL = 1000;
 const MAX_PATIENCE = 8;
-/** What a WebSocket may be closed with from a page when its peer broke the protocol. */
-const BAD_FRAME = 4400;
 const HELLO_CLOSE_CODES: Readonly<Record<string, number>> = { unauthenticated: 4401, forbidden: 4403 };
 
 /** What those need of a Connection who only send requests. */

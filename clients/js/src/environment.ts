@@ -40,15 +40,14 @@ const NO_FRAME_MS = 100;
 
 export const animationFrame: Schedule = (run) => {
   // A hidden page gets no animation frames, but its title and its memory should keep up; a worker paints nothing.
-  if (globalThis.document?.visibilityState !== "visible") return void setTimeout(run, FRAME_MS);
-  const frame = requestAnimationFrame(() => {
+  const isSeen = globalThis.document?.visibilityState === "visible";
+  const done = (): void => {
     clearTimeout(timer);
+    if (isSeen) cancelAnimationFrame(frame);
     run();
-  });
-  const timer = setTimeout(() => {
-    cancelAnimationFrame(frame);
-    run();
-  }, NO_FRAME_MS);
+  };
+  const timer = setTimeout(done, isSeen ? NO_FRAME_MS : FRAME_MS);
+  const frame = isSeen ? requestAnimationFrame(done) : 0;
 };
 
 /**

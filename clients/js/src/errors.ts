@@ -1,6 +1,6 @@
 /**
- * How requests fail. Codes of the server come as they are; `lost`, `timeout`, `closed`, `queue_full`, `discarded` and
- * `too_large` before it was sent are this side's.
+ * How requests fail. Codes of the server come as they are; `lost`, `timeout`, `closed`, `queue_full`, `discarded`,
+ * `unsendable`, `storage` and `too_large` before it was sent are this side's.
  */
 
 import type { ErrorFrame } from "./frames.ts";
@@ -13,8 +13,8 @@ export class TurnwireError extends Error {
   /** The whole `error` frame, with what else it says; absent for errors of this side. */
   readonly frame: ErrorFrame | undefined;
 
-  constructor(code: string, message: string, retryable = false, frame?: ErrorFrame) {
-    super(message);
+  constructor(code: string, message: string, retryable = false, frame?: ErrorFrame, options?: ErrorOptions) {
+    super(message, options);
     this.code = code;
     this.retryable = retryable;
     this.frame = frame;
@@ -22,6 +22,11 @@ export class TurnwireError extends Error {
 
   static of(frame: ErrorFrame): TurnwireError {
     return new TurnwireError(frame.code, frame.message, frame.retryable, frame);
+  }
+
+  /** What code of others has thrown. */
+  static from(code: string, cause: unknown): TurnwireError {
+    return new TurnwireError(code, `${cause}`, false, undefined, { cause });
   }
 
   /** The path of the field that the server refused. */

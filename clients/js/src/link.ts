@@ -21,6 +21,8 @@ export const REQUEST_TIMEOUT_MS = 30_000;
 const NORMAL = 1000;
 /** What is told when no close code came: the connection broke. */
 export const LOST = 1006;
+/** What a page may close a WebSocket with when more of the same would help nobody. */
+export const BAD_FRAME = 4400;
 
 export interface LinkOptions {
   readonly url: string;
@@ -71,7 +73,13 @@ export class Link {
 
   open(): void {
     const { url, codec, WebSocket } = this.#options;
-    const socket = new WebSocket(url, codec.subprotocol);
+    let socket: SocketLike;
+    try {
+      socket = new WebSocket(url, codec.subprotocol);
+    } catch (error) {
+      // An address that is none now will not be one later.
+      return this.lose(`${error}`, (error as Error).name === "SyntaxError" ? BAD_FRAME : LOST);
+    }
     this.#socket = socket;
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
@@ -86,18 +94,24 @@ export class Link {
   /** Sends a request and gives its result. Rejects with TurnwireError. */
   async ask(op: string, fields: object): Promise<unknown> {
     const id = ++this.#lastId;
-    const data = this.#options.codec.encode({ op, id, ...fields });
+    const data = this.#encode({ op, id, ...fields });
     const size = sizeOf(data);
-    if (size > this.#maxRequest) {
-      throw new TurnwireError("too_large", `${size} bytes, and the server takes ${this.#maxRequest}`);
-    }
+    if (size > this.#maxRequest) throw new TurnwireError("too_large", `${size} bytes of ${this.#maxRequest}`);
     this.#socket?.send(data);
     return new Promise((resolve, reject) => {
       const fail = (): void =>
-        this.#take(id)?.reject(new TurnwireError("timeout", `no answer to ${op} came in time`, true));
+        this.#take(id)?.reject(new TurnwireError("timeout", `no answer to ${op} in time`, true));
       const timer = this.#options.clock.setTimeout(fail, REQUEST_TIMEOUT_MS);
       this.#pending.set(id, { resolve, reject, timer });
     });
+  }
+
+  #encode(frame: object): string | Uint8Array<ArrayBuffer> {
+    try {
+      return this.#options.codec.encode(frame);
+    } catch (error) {
+      throw TurnwireError.from("unsendable", error);
+    }
   }
 
   /** Finds out soon whether the connection is alive (R7). */
