@@ -1,16 +1,18 @@
-"""Prompts that wait: how many may, and what becomes of those that are cancelled (T1, T3, C1)."""
+"""Prompts that wait: how many may, what becomes of cancelled ones, and how all look alike (T1, T3, C1, M6)."""
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 import trio
 
-from sessions_world import Kinds, MakeWorld, World, exchange, failing, text_answer
+from sessions_world import Kinds, MakeWorld, Map, World, exchange, failing, text_answer
 from turnwire.context.composer import Composer, HistoryBounds
 from turnwire.models.base import ModelError, ModelMessage
 from turnwire.sessions.environment import SessionLimits
 from turnwire.store.base import Operation, SaveTurn, StoreUnavailable
 from turnwire.store.memory import MemoryStore
+from turnwire_protocol.codec import decode_request
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import Receipt
 from turnwire_protocol.parts import TextInput
@@ -203,3 +205,50 @@ async def test_W8_a_prompt_that_joins_the_running_turn_is_taken_by_a_server_that
         with pytest.raises(RequestError) as refused:
             await say(w, "too late", expected_turn_id=running.turn_id)
         assert refused.value.code == "conflict"
+
+
+def bare(message: Map) -> Map:
+    """The Message without what is its own in any case: ids, place and times."""
+    own = ("message_id", "turn_id", "sequence", "created_at", "updated_at")
+    parts = [{**part, "part_id": ""} for part in message["parts"]]
+    return {key: value for key, value in message.items() if key not in own} | {"parts": parts}
+
+
+async def test_M6_a_user_message_tells_by_its_turn_id_alone_whether_it_began_a_turn(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    """The same words start a Turn, join it, and wait behind it; stored, published and in a snapshot they look alike."""
+    async with world(*[text_answer("a", every=5.0)] * 3) as w:
+        await w.session()
+        watcher = await w.watch()
+
+        async def say_hello(request_id: str, expected_turn_id: str | None = None) -> Receipt:
+            parts = (TextInput("hello"),)
+            receipt: Receipt = await w.registry.prompt(
+                "s1", parts=parts, client_request_id=request_id, expected_turn_id=expected_turn_id
+            )
+            return receipt
+
+        started = await say_hello("r1")
+        await trio.sleep(6)  # the Turn has an Agent Message by now
+        steered = await say_hello("r2", started.turn_id)
+        queued = await say_hello("r3")
+        receipts = (started, steered, queued)
+        assert [receipt.outcome for receipt in receipts] == ["started", "steered", "queued"]
+        published = [m["message"] for m in watcher.mutations("message") if m["type"] == "user"]
+        for seen in (published, await w.stored(), (await w.watch()).view.messages):
+            hellos = [message for message in seen if message["role"] == "user"]
+            assert [message["turn_id"] for message in hellos] == [receipt.turn_id for receipt in receipts]
+            assert bare(hellos[0]) == bare(hellos[1]) == bare(hellos[2])
+        assert steered.turn_id == started.turn_id != queued.turn_id
+        await watcher.until(lambda: watcher.view.turn is None and not watcher.view.queue)
+        assert [m for m in await w.stored() if m["role"] == "user"] == hellos, (
+            "nor do they change when their Turn comes"
+        )
+
+
+def test_M6_no_client_gives_a_message_its_turn() -> None:
+    """A prompt may say which Turn it means to join; whether it does is the loop's to say."""
+    request = {"op": "prompt", "id": 1, "session_id": "s1", "client_request_id": "r", "text": "x", "turn_id": "t1"}
+    with pytest.raises(RequestError, match="turn_id"):
+        decode_request(msgspec.json.encode(request).decode(), "json")
