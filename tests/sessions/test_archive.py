@@ -87,3 +87,17 @@ async def test_M5_a_fork_of_an_archived_session_is_not_archived(autojump_clock: 
         await w.registry.archive("s1")
         await w.registry.fork("s1", new_session_id="f1")
         assert (await listed(w), await listed(w, archived=True)) == (["f1"], ["s1"])
+
+
+async def test_L3_the_archive_is_told_by_no_mutation_but_by_the_next_snapshot_and_list(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    async with world() as w:
+        await w.session()
+        watcher = await w.watch()
+        for archived in (True, False):
+            await w.registry.update("s1", archived=archived)
+            assert ("archived_at" in (await w.watch()).view.session) is archived
+            assert await listed(w, archived=archived) == ["s1"]
+        assert watcher.mutations() == []
+        assert await w.stored() == []
