@@ -1,7 +1,7 @@
 /** The composer: Enter sends, Shift+Enter makes a new line, Escape or the Stop button ends the running Turn. */
 
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { AttachButton, Attachments, readFiles, tooLarge } from "./attachments.tsx";
 import { type Draft, draftOf, EMPTY, isEmpty, onRestore, saveDraft } from "./drafts.ts";
 import { Delivery, type DeliveryMode, useDelivery } from "./delivery.tsx";
@@ -22,8 +22,6 @@ interface ComposerProps {
   readonly onSend: (draft: Draft, mode: DeliveryMode) => void;
   readonly onStop?: () => void;
 }
-
-const MAX_HEIGHT_PX = 240;
 
 export function Composer(props: ComposerProps) {
   const { draftKey, busy = false, disabled, running = false, stopping = false } = props;
@@ -48,7 +46,6 @@ export function Composer(props: ComposerProps) {
     );
   };
   useFocus(field, draftKey);
-  useLayoutEffect(() => fit(field.current), [draft.text]);
 
   return (
     <form
@@ -73,28 +70,30 @@ export function Composer(props: ComposerProps) {
           {fault ?? oversized}
         </p>
       )}
-      <textarea
-        ref={field}
-        class="composer-text"
-        rows={1}
-        aria-label="Message"
-        placeholder={disabled ?? "Write a message"}
-        disabled={disabled !== undefined}
-        value={draft.text}
-        onInput={(event) => change({ ...draft, text: event.currentTarget.value })}
-        onPaste={(event) => {
-          const files = event.clipboardData?.files;
-          if (!files?.length) return;
-          event.preventDefault();
-          attach(files);
-        }}
-        onKeyDown={(event) => {
-          // While an input method composes, Enter picks a word.
-          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-          event.preventDefault();
-          send(event.ctrlKey || event.metaKey ? (mode === "queue" ? "steer" : "queue") : mode);
-        }}
-      />
+      <div class="composer-field" data-text={draft.text}>
+        <textarea
+          ref={field}
+          class="composer-text"
+          rows={1}
+          aria-label="Message"
+          placeholder={disabled ?? "Write a message"}
+          disabled={disabled !== undefined}
+          value={draft.text}
+          onInput={(event) => change({ ...draft, text: event.currentTarget.value })}
+          onPaste={(event) => {
+            const files = event.clipboardData?.files;
+            if (!files?.length) return;
+            event.preventDefault();
+            attach(files);
+          }}
+          onKeyDown={(event) => {
+            // While an input method composes, Enter picks a word.
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            send(event.ctrlKey || event.metaKey ? (mode === "queue" ? "steer" : "queue") : mode);
+          }}
+        />
+      </div>
       <div class="composer-row">
         <AttachButton disabled={disabled !== undefined} onFiles={attach} />
         {running && <Delivery mode={mode} onChange={setMode} />}
@@ -135,11 +134,4 @@ function useFocus(field: RefObject<HTMLTextAreaElement | null>, key: string): vo
     if (matchMedia("(pointer: fine)").matches) field.current?.focus();
     return onRestore((other) => other === key && field.current?.focus());
   }, [key]);
-}
-
-/** As high as its text, up to a bound. */
-function fit(field: HTMLTextAreaElement | null): void {
-  if (!field) return;
-  field.style.height = "auto";
-  field.style.height = `${Math.min(field.scrollHeight, MAX_HEIGHT_PX)}px`;
 }

@@ -27,6 +27,8 @@ export function useScroll(loadOlder: (() => void) | undefined): Scroll {
   const content = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
   const anchor = useRef<Anchor>(undefined);
+  /** Where the scroller stood when it was last looked at. */
+  const top = useRef(0);
   const [atEnd, setAtEnd] = useState(true);
   const older = useRef(loadOlder);
   older.current = loadOlder;
@@ -36,6 +38,8 @@ export function useScroll(loadOlder: (() => void) | undefined): Scroll {
     if (!box) return;
     if (stick.current) box.scrollTop = box.scrollHeight;
     else if (anchor.current) hold(box, anchor.current);
+    // Where the end came nearer, the browser has moved it there: when the event tells of that, it is nothing new.
+    top.current = box.scrollTop;
     setAtEnd(distanceToEnd(box) <= END_PX);
   }, []);
   const loadIfNear = useCallback(() => {
@@ -53,12 +57,12 @@ export function useScroll(loadOlder: (() => void) | undefined): Scroll {
     const box = scroller.current;
     const inner = content.current;
     if (!box || !inner) return;
-    let top = box.scrollTop;
     const onScroll = (): void => {
-      // Only a movement upwards is the user's; growth alone also brings the end further away.
+      // Only a movement upwards is the user's, by whatever means: no event tells of a search in the page or of a screen
+      // reader. Growth alone also brings the end further away.
       if (distanceToEnd(box) <= END_PX) stick.current = true;
-      else if (box.scrollTop < top) stick.current = false;
-      top = box.scrollTop;
+      else if (box.scrollTop < top.current) stick.current = false;
+      top.current = box.scrollTop;
       anchor.current = stick.current ? undefined : findAnchor(box, inner);
       setAtEnd(distanceToEnd(box) <= END_PX);
       loadIfNear();

@@ -193,6 +193,76 @@ describe("scrolling", () => {
     expect(await world.page.locator("[data-message-id]").count()).toBe(130);
   });
 
+  /** What is seen when everything that was begun has been drawn. */
+  const drawn = (): Promise<unknown> =>
+    world.page.evaluate(
+      () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+    );
+
+  test("W4 what shrinks at the end, and grows before the page hears of it, does not lose the end", async () => {
+    await open(history);
+    expect(await fromEnd()).toBeLessThan(2);
+    await world.page.evaluate(async () => {
+      const last = document.querySelector(".group:last-of-type .message:last-child") as HTMLElement;
+      const frame = (): Promise<unknown> => new Promise((resolve) => void requestAnimationFrame(resolve));
+      const painted = (): Promise<unknown> =>
+        new Promise((resolve) => {
+          const { port1, port2 } = new MessageChannel();
+          port1.onmessage = resolve;
+          port2.postMessage(undefined);
+        });
+      last.style.height = "900px";
+      await frame();
+      await frame();
+      last.style.height = "500px";
+      await painted();
+      last.style.height = "2000px";
+    });
+    await drawn();
+    expect(await fromEnd()).toBeLessThan(2);
+    expect(await world.page.locator(".to-end").count()).toBe(0);
+  });
+
+  test("W4 writing a long prompt does not lose the end", async () => {
+    await open(history);
+    await world.page.fill("textarea", "line\n".repeat(9));
+    await drawn();
+    await world.page.press("textarea", "x");
+    await drawn();
+    expect(await fromEnd()).toBeLessThan(2);
+    expect(await world.page.locator(".to-end").count()).toBe(0);
+  });
+
+  test.each(["Home", "PageUp", "ArrowUp", "wheel", "focus"])(
+    "W4 %s leads away from the end, also while an answer streams",
+    async (how) => {
+      const session = await open(history);
+      const { append } = answer(session);
+      append("line\n\n".repeat(20));
+      await world.page.waitForSelector(`${AGENT} .block:nth-child(20)`);
+      await drawn();
+      const streaming = setInterval(() => append("more\n\n"), 1);
+      try {
+        await world.page.locator(SCROLLER).focus();
+        await world.page.hover(SCROLLER);
+        // Once more where a movement was too small.
+        while ((await world.page.locator(".to-end").count()) === 0) {
+          if (how === "wheel") await world.page.mouse.wheel(0, -300);
+          else if (how === "focus")
+            await world.page.locator('[data-message-id="s1.m85"] button').first().focus();
+          else await world.page.keyboard.press(how);
+          await drawn();
+        }
+      } finally {
+        clearInterval(streaming);
+      }
+      append(`${"more\n\n".repeat(50)}the last\n\n`);
+      await world.page.waitForSelector(`${AGENT} >> text=the last`, { state: "attached" });
+      await drawn();
+      expect(await fromEnd()).toBeGreaterThan(500);
+    },
+  );
+
   test("W4 the end is followed unless the user has scrolled away, and one press leads back", async () => {
     const session = await open(history);
     const { append } = answer(session);
