@@ -78,6 +78,69 @@ async def test_T3_a_stop_is_answered_while_a_commit_hangs_and_ends_the_turn_once
         assert (await prompt(w, "x")).outcome == "duplicate"
 
 
+@pytest.mark.parametrize("named", ["nothing", "the Turn", "a Turn that is not there"])
+async def test_T3_stops_that_wait_for_a_hanging_store_become_one(
+    named: str, autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(text_answer("a", every=5.0), store=store, limits=LIMITS) as w:
+        await w.session()
+        turn = await prompt(w, "x")
+        store.gate = trio.Event()
+        await trio.sleep(6)  # the answer's first word hangs
+        session = w.registry.in_memory("s1")
+        assert session is not None
+        answers: list[str | None] = []
+
+        async def stop(number: int) -> None:
+            turn_ids = {"nothing": None, "the Turn": turn.turn_id}
+            try:
+                result = await w.registry.stop("s1", turn_id=turn_ids.get(named, f"turn-{number}"))
+            except RequestError as error:
+                answers.append(error.code)
+            else:
+                answers.append(result.turn_id)
+
+        for _ in range(3):
+            async with trio.open_nursery() as nursery:
+                for number in range(20):
+                    nursery.start_soon(stop, number)
+            waiting = session.mailbox.drain_jobs()
+            assert len(waiting) == (0 if named == "a Turn that is not there" else 1)
+            for job in waiting:
+                session.mailbox.post(job)
+        assert answers == ["unavailable"] * 60
+        answers.clear()
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                nursery.start_soon(stop, number)
+            await trio.testing.wait_all_tasks_blocked()
+            store.gate.set()
+        stopped = "unavailable" if named == "a Turn that is not there" else turn.turn_id
+        assert answers == [stopped] * 3
+        record = await w.store.turn(turn.turn_id)
+        assert record is not None
+        assert record.status == ("running" if named == "a Turn that is not there" else "stopped")
+
+
+async def test_T3_a_stop_ends_what_was_asked_before_it_also_where_another_one_waits(
+    autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(text_answer("a", every=5.0), text_answer("b", every=5.0), store=store, limits=LIMITS) as w:
+        await w.session()
+        await prompt(w, "x")
+        store.gate = trio.Event()
+        await trio.sleep(6)  # the answer's first word hangs
+        async with trio.open_nursery() as nursery:
+            for ask in (w.registry.stop, lambda _: prompt(w, "y"), w.registry.stop):
+                nursery.start_soon(ask, "s1")
+                await trio.testing.wait_all_tasks_blocked()
+            store.gate.set()
+        assert not (await w.registry.get("s1")).executing
+        assert (await prompt(w, "y")).outcome == "duplicate"
+
+
 async def test_S9_a_prompt_that_is_not_stored_in_time_is_refused_and_may_be_sent_again(
     autojump_clock: object, world: MakeWorld
 ) -> None:

@@ -28,7 +28,7 @@ async def drain(sessions: Iterable[Session], grace_seconds: float, reason: TurnE
 
     async def end(session: Session) -> None:
         try:
-            await session.do(partial(session.loop.stop, reason=reason), lasting=True)
+            await session.do(partial(session.loop.stop, reason=reason), lasting=("stop", reason))
         except RequestError as error:
             failed.append(session)
             _log.error(

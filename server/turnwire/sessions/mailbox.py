@@ -5,7 +5,7 @@ bounded by those who wait for their answers; model events are bounded here, and 
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -21,9 +21,13 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """A command on its way through a Session's task, and the answer for the one who waits for it."""
+    """A command on its way through a Session's task, and the answer for those who wait for it.
 
-    def __init__(self, action: Callable[[], Awaitable[T]]) -> None:
+    `lasting` names what is done even when nobody waits any more, so that whoever wants the same can wait for it, too.
+    """
+
+    def __init__(self, action: Callable[[], Awaitable[T]], *, lasting: Hashable | None = None) -> None:
+        self.lasting = lasting
         self._action = action
         self._done = trio.Event()
         self._value: T
@@ -81,6 +85,16 @@ class Mailbox:
     def post(self, job: Job[Any]) -> None:
         self._jobs.append(job)
         self._arrived.set()
+
+    def pending(self, lasting: Hashable) -> Job[Any] | None:
+        """The lasting job of this name, if it has not been taken and no other command has come behind it."""
+        found: Job[Any] | None = None
+        for job in self._jobs:
+            if job.lasting == lasting:
+                found = job
+            elif job.lasting is None and not isinstance(job, Chore):
+                found = None
+        return found
 
     def withdraw(self, job: Job[Any]) -> None:
         """The job is not to be done any more, if it has not been taken."""

@@ -305,7 +305,11 @@ class Registry:
         Raises RequestError `unavailable` when the store does not answer in time; it happens then as soon as it does.
         """
         session = await self._residents.open(session_id)
-        return await session.do(lambda: session.loop.stop(turn_id=turn_id), lasting=True)
+        # A Turn that is not there has nothing to be stopped later, and its name would be one of any number.
+        known = turn_id is None or session.loop.find(turn_id) is not None
+        return await session.do(
+            lambda: session.loop.stop(turn_id=turn_id), lasting=("stop", turn_id) if known else None
+        )
 
     async def interactions(self, session_id: str) -> frames.InteractionList:
         """The pending Interactions (P7)."""

@@ -7,7 +7,7 @@ in which watchers hear of it are one order, and a snapshot can be taken between 
 How Turns go on is `loop`, who joins gets what `joining` says; who opens and closes Sessions is `residents`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import trio
@@ -82,7 +82,7 @@ class Session:
         finally:
             self.close(RequestError("unavailable", "the session is being closed"))
 
-    async def do(self, action: Callable[[], Awaitable[T]], *, lasting: bool = False) -> T:
+    async def do(self, action: Callable[[], Awaitable[T]], *, lasting: Hashable | None = None) -> T:
         """Runs `action` in the Session's task and gives its result.
 
         Raises what it may answer with, with `StoreUnavailable` as RequestError `unavailable`, and `internal` for any
@@ -91,17 +91,20 @@ class Session:
 
         A store that does not answer holds the Session's task up, for a commit is never given up (S9). So nobody waits
         longer than `limits.answer_seconds`, but gets `unavailable` then. An action that has not begun by that time is
-        not run any more, unless it is `lasting`.
+        not run any more, unless it is `lasting`: under this name it is done in any case, and once for all who ask for
+        it while it waits.
         """
         if self._closed is not None:
             raise self._closed
-        if self._held_up and not lasting:
+        if self._held_up and lasting is None:
             raise too_late(self.env.limits.answer_seconds)
-        job = Job(action)
-        self.mailbox.post(job)
+        job: Job[T] | None = None if lasting is None else self.mailbox.pending(lasting)
+        if job is None:
+            job = Job(action, lasting=lasting)
+            self.mailbox.post(job)
         with store_faults(self.session_id), trio.move_on_after(self.env.limits.answer_seconds):
             return await job.wait()
-        if not lasting:
+        if lasting is None:
             self.mailbox.withdraw(job)
         raise too_late(self.env.limits.answer_seconds)
 
