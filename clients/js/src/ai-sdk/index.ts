@@ -11,6 +11,7 @@ import type { Client } from "../client.ts";
 import { TurnwireError } from "../errors.ts";
 import type { Receipt } from "../frames.ts";
 import type { SessionHandle, SessionState } from "../session.ts";
+import { stopTurn, unlessAborted } from "./abort.ts";
 import { turnStream, type TurnStreamOptions } from "./turn_stream.ts";
 import { promptParts } from "./ui_messages.ts";
 
@@ -53,7 +54,7 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
     }
     if (message?.role === "assistant") return this.#respond(session, message, abortSignal);
     if (!message) throw new Error("there is no message to send");
-    const { turn_id, sequence } = await this.#prompt(session, message);
+    const { turn_id, sequence } = await this.#prompt(session, message, abortSignal);
     return this.#stream(session, turn_id, sequence, abortSignal);
   }
 
@@ -74,16 +75,33 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
     return this.#options.client.session(chatId);
   }
 
-  async #prompt(session: SessionHandle, message: UIMessage): Promise<Receipt> {
-    const parts = promptParts(message);
+  async #prompt(
+    session: SessionHandle,
+    message: UIMessage,
+    signal: AbortSignal | undefined,
+  ): Promise<Receipt> {
+    const { client } = this.#options;
+    const { session_id } = session;
+    const body = { parts: promptParts(message) };
+    const unlessReplaced = this.#unlessReplaced(session_id);
+    const send = (): Promise<Receipt> =>
+      unlessAborted(
+        client,
+        () => session.prompt(body),
+        signal,
+        (receipt, giveUp) =>
+          unlessReplaced(() => {
+            if (!giveUp()) receipt.then(({ turn_id }) => this.#stop(session, turn_id), noReceipt);
+          }),
+      );
     try {
-      return await session.prompt({ parts });
+      return await send();
     } catch (error) {
       const isMissing = error instanceof TurnwireError && error.code === "not_found";
       if (!isMissing || this.#options.createSessions === false) throw error;
     }
-    await this.#options.client.createSession({ session_id: session.session_id });
-    return session.prompt({ parts });
+    await unlessAborted(client, () => client.createSession({ session_id }), signal);
+    return send();
   }
 
   /** Sends the answers to approvals that `message` holds, and goes on with it. */
@@ -107,10 +125,9 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
         const { revision = pending.revision } = (descriptor ?? {}) as { revision?: number };
         answered.add(id);
         const decision = approved ? "approved" : "denied";
-        await session.respond(id, {
-          revision,
-          response: { decision, ...(reason !== undefined && { reason }) },
-        });
+        const response = { decision, ...(reason !== undefined && { reason }) } as const;
+        const { client } = this.#options;
+        await unlessAborted(client, () => session.respond(id, { revision, response }), abortSignal);
       }
       return this.#stream(session, turn_id, beginningOf(state, turn_id), abortSignal, {
         told: message,
@@ -128,17 +145,25 @@ export class TurnwireChatTransport implements ChatTransport<UIMessage> {
     abortSignal: AbortSignal | undefined,
     more: Pick<TurnStreamOptions, "told" | "answered"> = {},
   ): ReadableStream<UIMessageChunk> {
+    const { client } = this.#options;
+    const unlessReplaced = this.#unlessReplaced(session.session_id);
+    const onAbort = (): void => unlessReplaced(() => this.#stop(session, turn_id));
+    return turnStream({ client, session, turn_id, after, abortSignal, onAbort, ...more });
+  }
+
+  #stop(session: SessionHandle, turn_id: string): void {
     const { client, stopTurns = true } = this.#options;
-    const { session_id } = session;
+    if (stopTurns) void stopTurn(client, session, turn_id);
+  }
+
+  /** Runs what it is given, unless the chat has opened another stream since this was called. */
+  #unlessReplaced(session_id: string): (run: () => void) => void {
     const opened = this.#opened.get(session_id);
-    const onAbort = (): void => {
+    return (run) =>
       // The AI SDK ends the reader of a stream also when it opens another one in its place.
       queueMicrotask(() => {
-        if (!stopTurns || opened !== this.#opened.get(session_id)) return;
-        session.stop({ turn_id }).catch(reported);
+        if (opened === this.#opened.get(session_id)) run();
       });
-    };
-    return turnStream({ client, session, turn_id, after, abortSignal, onAbort, ...more });
   }
 
   /** The state once it is the server's. Rejects when it cannot be had. */
@@ -175,7 +200,7 @@ function turnOf({ messages }: SessionState, told: UIMessage): string | undefined
   return messages.find((item) => item.message_id === told.id)?.turn_id;
 }
 
-/** Stopping was a wish: the Turn may be over, or the connection lost, and both are seen elsewhere. */
-function reported(error: unknown): void {
+/** A prompt that was refused after its chat had given it up has no Turn to stop, and nobody waits for the reason. */
+function noReceipt(error: unknown): void {
   if (!(error instanceof TurnwireError)) throw error;
 }
