@@ -155,6 +155,30 @@ async def test_T5_a_step_that_is_too_long_is_tried_once_more_with_a_shorter_hist
         assert watcher.view.messages == await w.stored()
 
 
+@pytest.mark.parametrize("error", [ModelError("context_length", "too long"), ModelError("overloaded", "busy")])
+async def test_T6_a_step_of_which_a_message_is_closed_is_not_tried_again_and_the_next_turn_is_helped(
+    error: ModelError, autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
+) -> None:
+    words = ["a" * 600, "b" * 600, "c" * 600]
+    refused = failing(ModelError("context_length", "too long"))
+    turns = [failing(error, *words), *([refused] if error.code == "context_length" else []), text_answer("fine")]
+    provider = Kinds(text_answer("one"), *turns, compaction=(text_answer("gist"),))
+    async with make(world, provider, memory_store, limits=SessionLimits(message_bytes=1_000)) as w:
+        await w.session()
+        watcher = await w.watch()
+        await exchange(w, "first")
+        assert await exchange(w, "second") == "failed"
+        (warning,) = model_warnings(watcher)
+        assert (warning["code"], warning["will_retry"]) == (error.code, False)
+        said = [part["text"] for message in watcher.view.messages for part in message["parts"] if "text" in part]
+        assert [text for text in said if text in words] == words
+        assert watcher.view.messages[-1]["parts"][-1]["code"] == error.code
+        assert actions(watcher) == []
+        assert await exchange(w, "third") == "completed"
+        assert len(actions(watcher)) == (1 if error.code == "context_length" else 0)
+        assert watcher.view.messages == await w.stored()
+
+
 async def test_T5_a_step_that_is_still_too_long_fails_its_turn(
     autojump_clock: object, world: MakeWorld, memory_store: MemoryStore
 ) -> None:

@@ -44,6 +44,9 @@ class Attempts:
         """Says what failed, then tries again or fails the Turn (T5, T6, S8)."""
         call.scope.cancel()
         turn.call = None
+        # After a roll-over what was said stands in a closed Message, which nothing changes any more (M5): another
+        # attempt would say it all again behind it, and one that goes on from there would be another answer. So the
+        # Turn fails, whatever the failure; the next Turn's first Step is what a shorter history helps.
         if error.code == "context_length" and not call.compacted and not call.step.rolled_over:
             self._session.compaction.require(partial(self._compacted, turn, call, error))
             return
