@@ -84,6 +84,21 @@ class ClosesSlowReaders(Liar):
     closes_when_full = True
 
 
+class FollowsOneSession(Liar):
+    """Of the Sessions that a connection subscribes to, only the first is ever heard of again."""
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+
+    def asked(self, request: Map) -> list[Map]:
+        if request.get("op") == "subscribe" and self._first is None:
+            self._first = request.get("session_id")
+        return [request]
+
+    def said(self, frame: Map) -> list[Map]:
+        return [] if is_mutation(frame) and frame["session_id"] != self._first else [frame]
+
+
 class ErrorsWithoutField(Liar):
     def said(self, frame: Map) -> list[Map]:
         return (
