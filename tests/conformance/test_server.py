@@ -10,7 +10,8 @@ import trio
 from conformance_world import conformance, verdicts_of
 from harness import server_process
 
-SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}} --tick-ms 2000 --grace-seconds 0.5"
+SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}} --tick-ms 2000 --grace-seconds 10"
+# A timeline speaks while the server stops; on a slow machine a short grace would be over before.
 SERVE += " --write-timeout-seconds 3600"  # a stall of the pack, on a slow machine, is not to be taken for a dead client
 
 
