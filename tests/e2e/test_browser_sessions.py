@@ -124,10 +124,16 @@ async def test_a_session_is_renamed_forked_searched_for_and_archived(server: Ser
     await tab.until(".session", 1)
     await tab.fill(".search", "")
     await tab.until(".session", 2)
+    third = await chromium.open("third", f"{page}#/s/{forked}")
+    await third.wait(f"{IDLE} && {AGENTS} === 2 && {ARCHIVED} === false")
     await tab.click(MENU)
     await tab.click(".menu-items button:nth-of-type(3)")
     await tab.until(".start")
     await tab.until(".session", 1)
+    # No Mutation has told the third tab. It asks from time to time, and when one comes back to it.
+    await third.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await third.wait(f"{ARCHIVED} === true")
+    await third.until(".session", 1)
     await tab.click(".link-button.archived")
     await tab.wait(f"document.querySelector('.session')?.dataset.sessionId === {json.dumps(forked)}")
 

@@ -1,8 +1,9 @@
 /** The list of Sessions: kept up to date while it is looked at, searched, and the archived ones apart. */
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useRef, useState } from "preact/hooks";
 import type { Client, Session } from "../src/index.ts";
 import { sentence } from "./notices.tsx";
+import { useRefreshing } from "./refreshing.ts";
 
 export interface SessionList {
   /** Newest activity first; only those that match while something is searched. */
@@ -16,8 +17,6 @@ export interface SessionList {
   readonly showArchived: (archived: boolean) => void;
 }
 
-/** The list has no live feed of its own, so it is asked for again from time to time. */
-const REFRESH_MS = 10_000;
 const PAGE = 50;
 /** While something is searched more is looked through. */
 const SEARCH_PAGES = 10;
@@ -49,19 +48,7 @@ export function useSessionList(client: Client, connected: boolean): SessionList 
       (error: unknown) => show((old) => ({ ...old, error: sentence(error) })),
     );
   }, [client, pages, searching, archived]);
-  useEffect(() => {
-    if (!connected) return;
-    refresh();
-    const look = (): void => {
-      if (document.visibilityState === "visible") refresh();
-    };
-    const timer = setInterval(look, REFRESH_MS);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }, [connected, refresh]);
+  useRefreshing(refresh, connected);
   const showArchived = (next: boolean): void => {
     setArchived(next);
     setListed({ items: [], has_more: false });

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Client, Message, SessionHandle, SessionState } from "../src/index.ts";
 import { Announcer } from "./announcer.tsx";
+import { useArchived } from "./archived.ts";
 import { Bar, type BarMenu } from "./bar.tsx";
 import { Composer } from "./composer.tsx";
 import { Conversation } from "./conversation.tsx";
@@ -46,7 +47,7 @@ export function SessionPane(props: SessionPaneProps) {
   const tools = useSessionTools(session, state, onGo, setFault);
   const title = state.session?.title;
   useEffect(onChange, [running, title]);
-  const [archived, bringBack] = useArchived(state);
+  const [archived, lookAgain] = useArchived(client, session.session_id, state, connected);
   const send = (draft: Draft, mode: DeliveryMode): void =>
     onSend(draft, mode === "steer" ? state.turn?.turn_id : undefined);
 
@@ -61,7 +62,7 @@ export function SessionPane(props: SessionPaneProps) {
             archived={archived}
             onChange={onChange}
             onBack={() => {
-              bringBack();
+              lookAgain();
               onChange();
             }}
             onGone={() => {
@@ -123,15 +124,6 @@ function Activity({ state, connected, archived }: ActivityProps) {
       {state.session?.config.approval_mode === "always-allow" && " Tools run without asking."}
     </p>
   );
-}
-
-/** Whether the Session is in the archive, and what to call when it was brought back. */
-function useArchived({ session, messages }: SessionState): [boolean, () => void] {
-  const [back, setBack] = useState(false);
-  // The snapshot says how it was. A prompt that was accepted since then has brought it back.
-  const prompt = findLast(messages, (message) => message.role === "user");
-  const said = (prompt?.sequence ?? 0) > (session?.message_count ?? 0);
-  return [session?.archived_at !== undefined && !back && !said, () => setBack(true)];
 }
 
 /** Stop: by the button, or by Escape wherever the focus is. */
