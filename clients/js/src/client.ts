@@ -99,7 +99,7 @@ export class Client {
       maxKept = MAX_KEPT,
       onError = console.warn,
     } = options;
-    if (!WebSocket) throw new TypeError("WebSocket: none here, give one");
+    if (!WebSocket) throw new TypeError("WebSocket: give one");
     this.#onError = (error) => callEach([onError], error);
     this.#store = new Store(schedule);
     this.#connection = new Connection(
@@ -185,8 +185,7 @@ export class Client {
   async #call<Op extends RequestOp>(op: Op, fields: Fields<Op>): Promise<Result<Op>> {
     for (;;) {
       const { state } = this.#connection;
-      if (state.status === "closed")
-        throw new TurnwireError("closed", `the connection is closed: ${state.reason}`);
+      if (state.status === "closed") throw new TurnwireError("closed", `closed: ${state.reason}`);
       if (state.status !== "connected")
         await new Promise<void>((resolve) => void this.#waiting.push(resolve));
       try {

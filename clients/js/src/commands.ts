@@ -151,7 +151,7 @@ export class CommandQueue {
     const item = this.#find(client_request_id);
     if (!item) return false;
     this.#remove(item);
-    item.settle?.reject(new TurnwireError("discarded", "discarded here"));
+    item.settle?.reject(new TurnwireError("discarded", "discarded"));
     this.#pump();
     return true;
   }

@@ -100,10 +100,10 @@ export class Connection implements Requester {
     this.#enter("disconnect", NORMAL, "disconnect");
   }
 
-  /** Finds out at once whether the connection is alive; while waiting to reconnect, tries at once (R7). */
+  /** Finds out at once whether the connection is alive; while there is none, tries at once (R7). */
   probe(): void {
-    if (this.#welcome) this.#link?.probe();
-    else if (this.#retryTimer !== undefined) this.#open();
+    this.#link?.probe();
+    if (this.#retryTimer !== undefined) this.#open();
   }
 
   /** Some browsers keep no page with an open socket in their back/forward cache. `probe` takes it up again (R7). */
@@ -139,7 +139,7 @@ export class Connection implements Requester {
         token = given;
         if (link === this.#link) link.open();
       },
-      (error: unknown) => link.lose(`getToken failed: ${error}`),
+      (error: unknown) => link.lose(`getToken: ${error}`),
     );
   }
 

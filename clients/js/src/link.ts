@@ -114,10 +114,16 @@ export class Link {
     }
   }
 
-  /** Finds out soon whether the connection is alive (R7). */
+  /** Finds out soon whether the connection is alive, and gives up one that is long in coming (R7). */
   probe(): void {
+    const { clock } = this.#options;
+    if (this.#maxRequest === Infinity) {
+      // No welcome so far. A fresh attempt is let be: reasons to doubt come in swarms.
+      if (clock.now() - this.#lastFrameAt >= PROBE_TIMEOUT_MS) this.lose("no welcome in time");
+      return;
+    }
     if (this.#probe !== undefined) return;
-    this.#probe = this.#options.clock.setTimeout(() => this.lose("no answer to ping"), PROBE_TIMEOUT_MS);
+    this.#probe = clock.setTimeout(() => this.lose("no answer to ping"), PROBE_TIMEOUT_MS);
     // Whatever comes is an answer.
     this.ask("ping", {}).catch(refusal);
   }

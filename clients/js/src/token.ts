@@ -11,9 +11,9 @@ export interface ExpiringToken {
   readonly expires_at?: number | undefined;
 }
 
-type Given = string | ExpiringToken | undefined;
+type Given = string | ExpiringToken | null | undefined;
 
-/** Gives the token for `hello`; undefined for a server that asks for none. */
+/** Gives the token for `hello`; undefined or null for a server that asks for none. */
 export type GetToken = (request: TokenRequest) => Given | Promise<Given>;
 
 export interface Token {
@@ -32,7 +32,8 @@ export const MAX_RENEW_MS = 86_400_000;
 /** Asks for a token. Rejects with whatever `ask` throws. */
 export async function getToken(ask: GetToken | undefined, refresh: boolean, now: number): Promise<Token> {
   const given = await ask?.({ refresh });
-  const { token, expires_at } = typeof given === "object" ? given : { token: given };
+  const { token, expires_at }: Partial<ExpiringToken> =
+    typeof given === "string" ? { token: given } : (given ?? {});
   const left = (expires_at ?? expiryOf(token)) - now;
   // A token that is past its time here: more likely this clock is wrong, and the server has the last word.
   const renew_in_ms = left > 0 ? Math.min(Math.max(left * RENEW_AT, MIN_RENEW_MS), MAX_RENEW_MS) : undefined;

@@ -202,6 +202,40 @@ describe("liveness", () => {
     expect(statusOf(client)).toBe("connected");
   });
 
+  test("R7 a page that wakes up over an attempt that hangs begins anew, and lets a fresh one be", async () => {
+    const wire = new Wire();
+    const client = wire.client();
+    client.connect();
+    await wire.clock.advance(0);
+    wire.socket.hung = true;
+    await wire.clock.advance(PROBE_TIMEOUT_MS - 1);
+    wire.wake();
+    await wire.clock.advance(1);
+    expect(wire.sockets).toHaveLength(1);
+    wire.wake();
+    wire.wake();
+    await wire.clock.advance(10);
+    expect(wire.sockets).toHaveLength(2);
+    expect(wire.sockets[0]!.closedWith).toBe(1000);
+    expect(statusOf(client)).toBe("connected");
+  });
+
+  test("R7 a page that wakes up while a token is long in coming asks for it anew", async () => {
+    const wire = new Wire();
+    const given: ((token: string) => void)[] = [];
+    const getToken = (): Promise<string> => new Promise((resolve) => void given.push(resolve));
+    const client = wire.client({ getToken });
+    client.connect();
+    await wire.clock.advance(PROBE_TIMEOUT_MS);
+    wire.wake();
+    await wire.clock.advance(1);
+    expect(given).toHaveLength(2);
+    for (const give of given) give("any");
+    await wire.clock.advance(10);
+    expect(wire.sockets).toHaveLength(1);
+    expect(statusOf(client)).toBe("connected");
+  });
+
   test("R7 a page in the cache has no socket, and takes up again at once when it is back", async () => {
     const [wire, client] = await connected();
     const fake = wire.server.create("s1");
@@ -251,6 +285,12 @@ describe("tokens", () => {
     await wire.clock.advance(3_600_000);
     expect(client.getSnapshot().connection).toMatchObject({ status: "closed", code: 4401 });
     expect(wire.sockets).toHaveLength(2);
+  });
+
+  test("X3 no token, as a Storage says it, is none: a server that asks for none is reached", async () => {
+    const wire = new Wire();
+    await connected(wire, { getToken: () => null });
+    expect(wire.server.requests[0]).not.toHaveProperty("token");
   });
 
   test("R6 without getToken there is nothing to try", async () => {

@@ -16,11 +16,12 @@ const jwt = (claims: object): string => {
 };
 
 describe("when a token is renewed", () => {
-  const renewal = async (given: string | ExpiringToken | undefined): Promise<number | undefined> =>
+  const renewal = async (given: string | ExpiringToken | null | undefined): Promise<number | undefined> =>
     (await getToken(() => given, false, NOW)).renew_in_ms;
 
   test.each([
     ["no token", undefined, undefined],
+    ["no token, as a Storage says it", null, undefined],
     ["one that says nothing", "opaque", undefined],
     ["one with dots that is no JWT", "a.b.c", undefined],
     ["a JWT without exp", jwt({ sub: "me" }), undefined],
