@@ -1,5 +1,7 @@
 """Code of others: what is its own fault, and what goes on to the server (L1, P5, T2, W9)."""
 
+import math
+
 import pytest
 import trio
 
@@ -50,3 +52,13 @@ def test_L1_several_faults_stay_together_and_an_interruption_by_the_user_goes_on
         fault_of(BaseExceptionGroup("nursery", [ExceptionGroup("inner", [Torn()]), interruption]), told.append)
     assert mixed.value.exceptions == (interruption,)
     assert [type(error) for error in told] == [Torn]
+
+
+async def test_T2_a_cancellation_is_theirs_where_nothing_of_ours_is_cancelled() -> None:
+    told: list[BaseException] = []
+    with trio.CancelScope(deadline=-math.inf), pytest.raises(trio.Cancelled) as cancelled:
+        await trio.lowlevel.checkpoint()
+    assert fault_of(cancelled.value, told.append) is cancelled.value
+    both = BaseExceptionGroup("nursery", [cancelled.value, Torn()])
+    assert fault_of(both, told.append) is both
+    assert told == []

@@ -4,6 +4,7 @@ One rule for all of it: whatever was raised fails what that code was asked for, 
 theirs goes on to the server: cancellation, which is trio's, and KeyboardInterrupt, which is the user's.
 """
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -20,6 +21,8 @@ def fault_of(error: BaseException, tell: Callable[[BaseException], object]) -> B
     while it is cancelled: nobody waits for such a fault any more, so it is given to `tell`.
     """
     passing, fault = _split(error)
+    if passing is not None and _is_foreign(passing):
+        passing, fault = None, error
     if passing is None:
         assert fault is not None, "an exception is one or the other"
         return _bare(fault)
@@ -32,6 +35,13 @@ def _split(error: BaseException) -> tuple[BaseException | None, BaseException | 
     if isinstance(error, BaseExceptionGroup):
         return error.split(FOR_THE_SERVER)
     return (error, None) if isinstance(error, FOR_THE_SERVER) else (None, error)
+
+
+def _is_foreign(passing: BaseException) -> bool:
+    """Whether this is a cancellation though nothing around us is cancelled: it came out of a scope of theirs."""
+    if isinstance(passing, BaseExceptionGroup):
+        return all(map(_is_foreign, passing.exceptions))
+    return isinstance(passing, trio.Cancelled) and trio.current_effective_deadline() != -math.inf
 
 
 def _bare(error: BaseException) -> BaseException:

@@ -134,6 +134,29 @@ async def test_T5_a_provider_may_hold_a_nursery_open_while_it_yields(autojump_cl
         assert await exchange(w, "x") == "completed"
 
 
+async def test_T2_a_provider_that_cancels_what_reads_it_fails_its_turn_alone(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever is awaited while it yields lies in its nursery, too."""
+
+    class Cancelling(Provider):
+        async def _plainly(self) -> AsyncGenerator[ModelEvent, None]:
+            yield BlockStart(0, "text")
+            async with trio.open_nursery() as nursery:
+                nursery.cancel_scope.cancel()
+                yield BlockDelta(0, "half")
+
+    async with open_world(Cancelling(waits), limits=LIMITS) as w:
+        await w.session()
+        watcher = await w.watch()
+        receipt = await prompt(w, "x")
+        await watcher.until(lambda: watcher.view.turn is None and bool(watcher.mutations("turn")))
+        assert await outcome(w, receipt.turn_id) == ("failed", "internal")
+        await works_on(w, watcher)
+    assert "the model provider foreign failed" in caplog.text
+    assert "corrupted" not in caplog.text
+
+
 async def test_T5_a_failure_that_a_nursery_of_the_provider_has_wrapped_is_what_it_was(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:

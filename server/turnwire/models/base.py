@@ -193,7 +193,8 @@ class ModelProvider(Protocol):
         """Starts one model call when iterated. Raises `ModelError` for every failure of the model or the way to it.
 
         The caller iterates in one task and closes the generator; closing or cancelling it ends the upstream request
-        at once.
+        at once. It may hold a nursery or a cancel scope open while it yields. Whatever else it raises fails the call as
+        `internal`, and nothing beyond it.
         """
 
     async def aclose(self) -> None:

@@ -46,9 +46,9 @@ async def with_timeouts(
     """
     end_at = _after(total)
     wait, late = first_event, "did not begin to answer within"
-    complete = False
-    # One scope around the stream's whole life: a nursery that it holds open while it yields lies within.
-    with trio.CancelScope() as scope:
+    complete = left = False
+    # Both scopes lie around the stream's whole life, so that a nursery which it holds open while it yields is within.
+    with trio.CancelScope() as scope, trio.CancelScope() as closing:
         try:
             while True:
                 wait_until = _after(wait)
@@ -59,9 +59,15 @@ async def with_timeouts(
                 scope.deadline = math.inf  # from here on it is the reader's time
                 complete = isinstance(event, StepEnd)
                 wait, late = CLOSE_SECONDS if complete else idle, "sent nothing more for"
+                left = True
                 yield event
+                left = False
         finally:
+            closing.shield, closing.deadline = True, trio.current_time() + CLOSE_SECONDS
             await _close(stream)
+    if left:
+        return  # the reader wants no more, and the stream was given up as it closed
+    await trio.lowlevel.checkpoint_if_cancelled()  # the same, for a reader that was cancelled while it waited
     if complete:
         return  # nothing is missing; that the stream does not end is the provider's fault, not the answer's
     if scope.cancel_called:
@@ -80,8 +86,7 @@ async def _next(stream: AsyncGenerator[ModelEvent, Any]) -> ModelEvent | None:
 
 async def _close(stream: AsyncGenerator[ModelEvent, Any]) -> None:
     try:
-        with trio.move_on_after(CLOSE_SECONDS, shield=True):
-            await stream.aclose()
+        await stream.aclose()
     except BaseException as error:  # noqa: BLE001 - it may raise anything; what is not its own is raised again
         fault = fault_of(error, _fell)
         if not isinstance(fault, GeneratorExit):  # which is how a nursery around a `yield` says that it was closed
