@@ -8,10 +8,15 @@ from pathlib import Path
 from time import process_time
 
 import trio
+from websockets.trio.client import connect
 
 from bench.fanout.run import GATEWAY, TRIO_LOOP, WHOLE, Scenario, Server, measure, running
 from bench.rows import Row, row
+from gateway_world import gateway_world
 from turnwire import Turnwire
+from turnwire.conformance.peer import TcpDialer
+from turnwire.gateway import GatewaySettings
+from turnwire.gateway.outbox import OutboxLimits
 from turnwire.gateway.wire import wire_parts_of
 from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
 from turnwire.sessions.registry import Registry
@@ -193,10 +198,35 @@ async def reconnecting(folder: Path) -> Row:
     return Row("snapshots encoded for 1,000 clients that reconnect", len(taken), (len(taken), len(taken)), 1)
 
 
+async def stalled_reader() -> Row:
+    """The most that waits for a client that reads nothing, while 40 times its bound is said to it (W6, Z1)."""
+    limits = OutboxLimits()
+    bound = limits.outbox_bytes + limits.join_bytes
+    text, peak = "x" * 4_000, 0
+    settings = GatewaySettings(outbox_bytes=limits.outbox_bytes, write_timeout_s=3_600)
+    async with gateway_world(settings, network=True) as world:
+        session = world.sessions.add("s")
+        url = f"ws://127.0.0.1:{world.port}/ws"
+        stream = await TcpDialer(url, "127.0.0.1", world.port).open_stream(slow=True)
+        with trio.CancelScope() as scope:
+            async with connect(url, stream=stream, max_queue=1, ping_interval=None) as socket:
+                for request in ('{"op":"hello","id":1}', '{"op":"subscribe","id":2,"session_id":"s"}'):
+                    await socket.send(request)
+                while not session.channel.watched:  # noqa: ASYNC110 - it watches without a word to us
+                    await trio.sleep(0.001)
+                for _ in range(40 * bound // len(text)):
+                    world.sessions.say("s", text)
+                    await trio.lowlevel.checkpoint()
+                    peak = max(peak, world.gateway.pending_bytes)
+                scope.cancel()  # a client that does not read cannot close in order
+    assert peak > limits.outbox_bytes // 2, "the client was not slow"
+    return Row("bytes that wait for a client that reads nothing, to the bound", peak / bound, (peak / bound,) * 2, 1)
+
+
 def over_sockets(rounds: int, load: Path) -> list[Row]:
     return [token_rate(rounds, load), whole_path(rounds, load), idle_memory(rounds, load)]
 
 
 async def in_process(folder: Path, rounds: int) -> list[Row]:
     found = [await measurement(folder, rounds) for measurement in (joining, growing, idle_sessions)]
-    return [*found, await reconnecting(folder)]
+    return [*found, await reconnecting(folder), await stalled_reader()]
