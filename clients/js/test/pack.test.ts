@@ -1,12 +1,14 @@
 /** The package as users get it: packed, installed from the tarball, imported, required, and compiled against. */
 
 import { execFile, execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ask } from "./support/fake_interactions.ts";
 import { FakeServer } from "./support/fake_server.ts";
@@ -128,6 +130,34 @@ async function serve(): Promise<{ url: string; close: () => void }> {
   await new Promise<void>((resolve) => void http.listen(0, "127.0.0.1", resolve));
   return { url: `ws://127.0.0.1:${(http.address() as AddressInfo).port}/ws`, close: () => void http.close() };
 }
+
+const THREAD = `
+import { parentPort, workerData } from "node:worker_threads";
+import { createClient } from "turnwire";
+import { WebSocket } from "ws";
+
+const client = createClient({ url: workerData, WebSocket });
+client.connect();
+const { session_id } = await client.createSession();
+const session = client.session(session_id);
+session.subscribe(() => {
+  const { messages } = session.getSnapshot();
+  if (messages.at(-1)?.state !== "done" || messages.length < 2) return;
+  parentPort.postMessage(messages.at(-1).parts[0].text);
+  client.disconnect();
+});
+await session.prompt("/stream 3");
+`;
+
+test("it runs in a worker thread of Node, which ends by itself once the client is disconnected", async () => {
+  const { url, close } = await serve();
+  write("thread.mjs", THREAD);
+  const thread = new Worker(join(folder, "thread.mjs"), { workerData: url });
+  const ended = once(thread, "exit");
+  expect(await once(thread, "message")).toEqual(["you said /stream 3"]);
+  expect(await ended).toEqual([0]);
+  close();
+});
 
 describe("the README's examples", () => {
   const SAID: Record<string, RegExp> = {

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { FakeSession } from "../support/fake_session.ts";
 import { type PageServer, servePage } from "./page_server.ts";
 
-const CHROMIUM_FLAGS = [
+export const CHROMIUM_FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",
