@@ -233,6 +233,7 @@ async def test_W8_a_drain_ends_whatever_befalls_one_session(
         await trio.testing.wait_all_tasks_blocked()
         w.meet_a_bug_after(0)
         await w.registry.drain(0)
+        await trio.testing.wait_all_tasks_blocked()  # until the one that failed is recovered
         records = [await memory_store.turn(turn.turn_id) for turn in (first, second)]
         assert sorted(record.status for record in records if record is not None) == ["failed", "stopped"]
 
