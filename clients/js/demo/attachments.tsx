@@ -23,6 +23,16 @@ function readFile(file: File): Promise<FileLike> {
   });
 }
 
+/**
+ * The files of a clipboard, unless they come along with a text that is meant: cells of a spreadsheet bring a picture of
+ * themselves. A file manager, though, brings the names of its files as text.
+ */
+export function pastedFiles(clipboard: DataTransfer): readonly File[] {
+  const files = [...clipboard.files];
+  const lines = clipboard.getData("text/plain").trim().split(/\s*\n/);
+  return lines.every((line) => line === "" || files.some(({ name }) => line.endsWith(name))) ? files : [];
+}
+
 /** Why the files do not fit into one request, or undefined. */
 export function tooLarge(files: readonly FileLike[], max_request: number | undefined): string | undefined {
   const total = files.reduce((sum, file) => sum + file.url.length, 0);

@@ -2,9 +2,10 @@
 
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { AttachButton, Attachments, readFiles, tooLarge } from "./attachments.tsx";
+import { AttachButton, Attachments, pastedFiles, readFiles, tooLarge } from "./attachments.tsx";
 import { type Draft, draftOf, EMPTY, isEmpty, onRestore, saveDraft } from "./drafts.ts";
 import { Delivery, type DeliveryMode, useDelivery } from "./delivery.tsx";
+import { isComposing } from "./keys.ts";
 import { sentence } from "./notices.tsx";
 
 interface ComposerProps {
@@ -33,7 +34,8 @@ export function Composer(props: ComposerProps) {
   const sendable = !isEmpty(draft) && !busy && disabled === undefined && oversized === undefined;
 
   const send = (as: DeliveryMode): void => {
-    if (!sendable) return;
+    // What was sent is gone from the drafts before it is gone from the field.
+    if (!sendable || isEmpty(draftOf(draftKey))) return;
     props.onSend(draft, as);
     change(EMPTY);
     field.current?.focus();
@@ -81,14 +83,13 @@ export function Composer(props: ComposerProps) {
           value={draft.text}
           onInput={(event) => change({ ...draft, text: event.currentTarget.value })}
           onPaste={(event) => {
-            const files = event.clipboardData?.files;
+            const files = event.clipboardData && pastedFiles(event.clipboardData);
             if (!files?.length) return;
             event.preventDefault();
             attach(files);
           }}
           onKeyDown={(event) => {
-            // While an input method composes, Enter picks a word.
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
             event.preventDefault();
             send(event.ctrlKey || event.metaKey ? (mode === "queue" ? "steer" : "queue") : mode);
           }}

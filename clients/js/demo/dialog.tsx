@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useTask } from "./hooks.ts";
 import { sentence } from "./notices.tsx";
 
 interface DialogProps {
@@ -18,23 +19,19 @@ interface DialogProps {
 
 export function Dialog({ title, action, danger, ready = true, onAction, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
-  const [busy, setBusy] = useState(false);
+  const { busy, run } = useTask();
   const [fault, setFault] = useState<string>();
   useEffect(() => element.current?.showModal(), []);
-  const act = (): void => {
-    setBusy(true);
+  const act = (): Promise<void> => {
     setFault(undefined);
-    onAction().then(onClose, (error: unknown) => {
-      setFault(sentence(error));
-      setBusy(false);
-    });
+    return onAction().then(onClose, (error: unknown) => setFault(sentence(error)));
   };
   return (
     <dialog ref={element} class="dialog" aria-labelledby="dialog-title" onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          act();
+          run(act);
         }}
       >
         <h2 id="dialog-title">{title}</h2>

@@ -2,7 +2,7 @@
 
 import type { PartInput, PromptBody } from "../src/index.ts";
 import type { FileLike } from "./parts/files.tsx";
-import { tab } from "./storage.ts";
+import { isEntries, isList, readJson, tab } from "./storage.ts";
 
 export interface Draft {
   readonly text: string;
@@ -13,7 +13,17 @@ export const EMPTY: Draft = { text: "", files: [] };
 
 const KEY = "turnwire.drafts.1";
 
-const drafts = new Map(JSON.parse(tab.get(KEY) ?? "[]") as [string, Draft][]);
+const isFile = (value: unknown): value is FileLike => {
+  const { url, media_type } = { ...(value as FileLike) };
+  return typeof url === "string" && typeof media_type === "string";
+};
+const isFiles = isList(isFile);
+const isDraft = (value: unknown): value is Draft => {
+  const { text, files } = { ...(value as Draft) };
+  return typeof text === "string" && isFiles(files);
+};
+
+const drafts = new Map(readJson(tab, KEY, isEntries(isDraft)));
 
 /** Once, when the page goes: a draft may hold megabytes, too much for every key that is pressed. */
 addEventListener("pagehide", () => {

@@ -1,6 +1,6 @@
 /** What ties components to the client's stores and to the address of the page. */
 
-import { useCallback, useEffect, useReducer, useState } from "preact/hooks";
+import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Client, ClientState, SessionHandle, SessionState } from "../src/index.ts";
 
 interface Subscribable<State> {
@@ -18,6 +18,30 @@ export function useStore<State>(store: Subscribable<State>): State {
     return unsubscribe;
   }, [store]);
   return state;
+}
+
+export interface Task {
+  readonly busy: boolean;
+  readonly run: (work: () => Promise<unknown>) => void;
+}
+
+/**
+ * Runs what the user asks for, one piece at a time: whatever sends a command goes through one of these, since a button
+ * that was pressed twice is pressed again before it is drawn as busy. `work` sees to its own failure.
+ */
+export function useTask(): Task {
+  const [busy, setBusy] = useState(false);
+  const running = useRef(false);
+  const run = useCallback((work: () => Promise<unknown>): void => {
+    if (running.current) return;
+    const show = (now: boolean): void => {
+      running.current = now;
+      setBusy(now);
+    };
+    show(true);
+    void work().finally(() => show(false));
+  }, []);
+  return { busy, run };
 }
 
 export const useClient = (client: Client): ClientState => useStore(client);

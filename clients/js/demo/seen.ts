@@ -2,7 +2,7 @@
 
 import { useEffect, useReducer, useState } from "preact/hooks";
 import type { Session, SessionState } from "../src/index.ts";
-import { browser } from "./storage.ts";
+import { browser, isEntries, readJson } from "./storage.ts";
 
 const KEY = "turnwire.seen";
 /** More Sessions than this are not remembered: those read longest ago are forgotten, and count as read. */
@@ -10,11 +10,10 @@ const REMEMBERED = 500;
 
 const listeners = new Set<() => void>();
 
+const isSeen = isEntries((value) => typeof value === "number");
+
 /** Entries in the order in which they were read last. */
-function read(): Map<string, number> {
-  const text = browser.get(KEY);
-  return new Map(text === undefined ? [] : (JSON.parse(text) as [string, number][]));
-}
+const read = (): Map<string, number> => new Map(readJson(browser, KEY, isSeen));
 
 export const seenOf = (session_id: string): number | undefined => read().get(session_id);
 

@@ -4,6 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Session, SessionHandle } from "../src/index.ts";
 import { Dialog } from "./dialog.tsx";
+import { useTask } from "./hooks.ts";
 import { Icon } from "./icons.tsx";
 import { sentence } from "./notices.tsx";
 
@@ -30,9 +31,10 @@ export function SessionMenu(props: SessionMenuProps) {
   const button = useRef<HTMLButtonElement>(null);
   useClickAway(box, open, () => setOpen(false));
   const always = config.approval_mode === "always-allow";
-  const run = (work: Promise<unknown>, then: () => void): void => {
+  const task = useTask();
+  const run = (work: () => Promise<unknown>, then: () => void): void => {
     setOpen(false);
-    work.then(then, (error: unknown) => onFault(sentence(error)));
+    task.run(() => work().then(then, (error: unknown) => onFault(sentence(error))));
   };
   const show = (which: "rename" | "delete"): void => {
     setOpen(false);
@@ -69,7 +71,10 @@ export function SessionMenu(props: SessionMenuProps) {
             disabled={!live}
             aria-pressed={always}
             onClick={() =>
-              run(handle.update({ config: { approval_mode: always ? "ask" : "always-allow" } }), onChange)
+              run(
+                () => handle.update({ config: { approval_mode: always ? "ask" : "always-allow" } }),
+                onChange,
+              )
             }
           >
             {always ? "Ask before tools run" : "Run tools without asking"}
@@ -78,12 +83,12 @@ export function SessionMenu(props: SessionMenuProps) {
             <button
               type="button"
               disabled={!live}
-              onClick={() => run(handle.update({ archived: false }), onBack)}
+              onClick={() => run(() => handle.update({ archived: false }), onBack)}
             >
               Bring back from the archive
             </button>
           ) : (
-            <button type="button" disabled={!live} onClick={() => run(handle.archive(), onGone)}>
+            <button type="button" disabled={!live} onClick={() => run(() => handle.archive(), onGone)}>
               Archive
             </button>
           )}

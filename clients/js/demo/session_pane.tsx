@@ -10,7 +10,8 @@ import { Composer } from "./composer.tsx";
 import { Conversation } from "./conversation.tsx";
 import type { DeliveryMode } from "./delivery.tsx";
 import { type Draft, promptOf } from "./drafts.ts";
-import { useSession } from "./hooks.ts";
+import { useSession, useTask } from "./hooks.ts";
+import { isComposing } from "./keys.ts";
 import { Fault, sentence } from "./notices.tsx";
 import { findLast } from "./rows.ts";
 import { useSeen, useVisible } from "./seen.ts";
@@ -132,22 +133,21 @@ function useStop(
   { turn }: SessionState,
   onFault: (text: string | undefined) => void,
 ): { stop: () => void; stopping: boolean } {
-  const [stopping, setStopping] = useState(false);
-  useEffect(() => setStopping(false), [turn?.turn_id]);
+  const { busy: stopping, run } = useTask();
   const stop = useCallback((): void => {
-    setStopping(true);
-    onFault(undefined);
-    session
-      .stop()
-      .catch((error: unknown) => onFault(`Stop did not get through: ${sentence(error)}`))
-      .finally(() => setStopping(false));
-  }, [session, onFault]);
+    run(() => {
+      onFault(undefined);
+      return session
+        .stop()
+        .catch((error: unknown) => onFault(`Stop did not get through: ${sentence(error)}`));
+    });
+  }, [session, onFault, run]);
   const running = turn !== undefined;
   useEffect(() => {
     if (!running) return;
     const onKey = (event: KeyboardEvent): void => {
       // In a dialog Escape means the dialog.
-      if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+      if (event.key !== "Escape" || event.defaultPrevented || isComposing(event)) return;
       if (document.querySelector("dialog[open]") === null) stop();
     };
     addEventListener("keydown", onKey);
@@ -166,21 +166,25 @@ function useSessionTools(
   // What is asked later is asked of the Messages as they are then; the tools themselves stay the same.
   const messages = useRef(state.messages);
   messages.current = state.messages;
+  const { run } = useTask();
   return useMemo(
     () => ({
       session,
       live,
       fork: (message: Message) =>
-        void session.fork({ through_message_id: message.message_id }).then(
-          (forked) => onGo(forked.session_id),
-          (error: unknown) => onFault(`The session could not be forked: ${sentence(error)}`),
+        run(() =>
+          session.fork({ through_message_id: message.message_id }).then(
+            (forked) => onGo(forked.session_id),
+            (error: unknown) => onFault(`The session could not be forked: ${sentence(error)}`),
+          ),
         ),
       retry: (message: Message) => {
         const draft = promptBefore(messages.current, message);
-        if (draft) session.prompt(promptOf(draft)).catch((error: unknown) => onFault(sentence(error)));
+        if (!draft) return;
+        run(() => session.prompt(promptOf(draft)).catch((error: unknown) => onFault(sentence(error))));
       },
     }),
-    [session, live, onGo, onFault],
+    [session, live, onGo, onFault, run],
   );
 }
 

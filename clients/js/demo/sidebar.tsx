@@ -3,6 +3,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "../src/index.ts";
+import { isComposing } from "./keys.ts";
 import { useUnread } from "./seen.ts";
 import type { SessionList } from "./session_list.ts";
 
@@ -41,7 +42,7 @@ export function Sidebar({ list, chosen, open, onSelect, onClose, user }: Sidebar
         class="sidebar"
         aria-label="Sessions"
         onKeyDown={(event) => {
-          if (event.key !== "Escape" || !open) return;
+          if (event.key !== "Escape" || !open || isComposing(event)) return;
           event.stopPropagation();
           onClose();
         }}
@@ -111,7 +112,7 @@ function Search({ list, field }: { list: SessionList; field: RefObject<HTMLInput
       value={list.query}
       onInput={(event) => list.search(event.currentTarget.value)}
       onKeyDown={(event) => {
-        if (event.key !== "Escape" || list.query === "") return;
+        if (event.key !== "Escape" || list.query === "" || isComposing(event)) return;
         // It empties the field, and neither stops an answer nor closes the menu.
         event.preventDefault();
         event.stopPropagation();

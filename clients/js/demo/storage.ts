@@ -22,6 +22,44 @@ const keeper = (open: () => Storage): Keeper => ({
 export const browser = keeper(() => localStorage);
 export const tab = keeper(() => sessionStorage);
 
+/**
+ * What is kept under a key as JSON. What cannot be read, or does not pass `isValid`, is of another version of the page or
+ * of nobody's: it is removed, since the page must not end on it at every load.
+ */
+export function readJson<T>(
+  kept: Keeper,
+  key: string,
+  isValid: (value: unknown) => value is T,
+): T | undefined {
+  const text = kept.get(key);
+  if (text === undefined) return undefined;
+  const value = parse(text);
+  if (isValid(value)) return value;
+  kept.set(key, undefined);
+  return undefined;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a value is a list of which each item passes, as `readJson` asks. */
+export const isList =
+  <Item>(isItem: (value: unknown) => value is Item) =>
+  (value: unknown): value is Item[] =>
+    Array.isArray(value) && value.every(isItem);
+
+/** Pairs of a key and a value, as a Map is made of. */
+export const isEntries = <Value>(isValue: (value: unknown) => value is Value) =>
+  isList(
+    (item): item is [string, Value] => Array.isArray(item) && typeof item[0] === "string" && isValue(item[1]),
+  );
+
 function storeOf(open: () => Storage): Storage | undefined {
   try {
     return open();

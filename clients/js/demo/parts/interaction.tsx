@@ -9,6 +9,7 @@ import {
   type Resolution,
   TurnwireError,
 } from "../../src/index.ts";
+import { useTask } from "../hooks.ts";
 import { Icon } from "../icons.tsx";
 import { sentence } from "../notices.tsx";
 import { useTools } from "../session_context.ts";
@@ -48,21 +49,18 @@ export function InteractionCard({ part }: { part: InteractionPart }) {
 
 function useResponder(part: InteractionPart): { responder: Responder; fault: string | undefined } {
   const { session, live } = useTools();
-  const [busy, setBusy] = useState(false);
+  const { busy, run } = useTask();
   const [fault, setFault] = useState<string>();
   const { interaction_id, revision } = part;
-  const send = (response: Response): void => {
-    setBusy(true);
+  const answer = (response: Response): Promise<void> => {
     setFault(undefined);
-    session
-      // The revision says what the user has seen (P7).
-      .respond(interaction_id, { revision, response })
-      .then(
-        (resolution) => setFault(resolution.accepted ? undefined : tooLate(resolution)),
-        (error: unknown) => setFault(refusal(error)),
-      )
-      .finally(() => setBusy(false));
+    // The revision says what the user has seen (P7).
+    return session.respond(interaction_id, { revision, response }).then(
+      (resolution) => setFault(resolution.accepted ? undefined : tooLate(resolution)),
+      (error: unknown) => setFault(refusal(error)),
+    );
   };
+  const send = (response: Response): void => run(() => answer(response));
   return { responder: { busy, live, send }, fault };
 }
 
