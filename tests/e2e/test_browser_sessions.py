@@ -256,7 +256,7 @@ async def test_axe_finds_nothing_serious_in_any_state_of_the_page(
     assert found == []
 
 
-async def test_200_deltas_a_second_leave_the_page_smooth(server: ServerProcess, chromium: Browser) -> None:
+async def test_200_deltas_a_second_are_shown_as_they_come(server: ServerProcess, chromium: Browser) -> None:
     """Z6: frames and long tasks of the page are counted while an answer streams in for five seconds.
 
     How smooth that was is reported; only a page that showed nothing in between is a fault.

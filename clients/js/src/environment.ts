@@ -36,7 +36,7 @@ export type Schedule = (run: () => void) => void;
 
 const FRAME_MS = 16;
 /** A page that is hidden before its next frame is painted gets that one only when it is shown again. */
-const NO_FRAME_MS = 100;
+export const NO_FRAME_MS = 100;
 
 export const animationFrame: Schedule = (run) => {
   // A hidden page gets no animation frames, but its title and its memory should keep up; a worker paints nothing.
