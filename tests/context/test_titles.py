@@ -18,6 +18,8 @@ from turnwire.models.base import ModelMessage, TextContent
         ("", None),
         (" \n** **\n", None),
         ("<b>x</b>", "<b>x</b>"),
+        ("Why &lt;img> is not shown", "Why <img> is not shown"),
+        ("What &amp;lt; and &amp; mean", "What &lt; and &amp; mean"),
     ],
 )
 def test_L3_a_title_is_one_bare_line(answer: str, title: str | None) -> None:

@@ -90,15 +90,19 @@ async def test_T5_a_turn_that_failed_is_no_exchange(autojump_clock: object, worl
         assert (await w.registry.get("s1")).title == "Better"
 
 
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [("/stream 20 5", "Stream 20 5"), ("/echo <img src=x> & &lt;b>", "Echo <img src=x> & &lt;b>")],
+)
 async def test_L3_the_scripted_model_names_sessions_by_what_the_user_said(
-    autojump_clock: object, world: MakeWorld
+    said: str, title: str, autojump_clock: object, world: MakeWorld
 ) -> None:
     async with world(provider=ScriptedProvider(), titles=True, limits=SessionLimits()) as w:
         await w.session()
         watcher = await w.watch()
-        await exchange(w, "/stream 20 5")
+        await exchange(w, said)
         await watcher.until(lambda: bool(watcher.mutations("session")))
-        assert watcher.mutations("session")[0]["title"] == "Stream 20 5"
+        assert watcher.mutations("session")[0]["title"] == title
 
 
 class BrokenComposer(Composer):

@@ -5,6 +5,7 @@ import re
 _TAG = re.compile(r"[a-z][a-z0-9_-]*")
 _LOOKS_ESCAPED = re.compile(r"&(?=(?:amp;)*lt;)")
 """An `&` that would read as one of our escapes if it stayed."""
+_ESCAPED = re.compile(r"&(?:amp;(?=(?:amp;)*lt;)|lt;)")
 
 
 def tagged(tag: str, content: str) -> str:
@@ -19,3 +20,8 @@ def tagged(tag: str, content: str) -> str:
         raise ValueError(f"not a tag: {tag!r}")
     safe = _LOOKS_ESCAPED.sub("&amp;", content).replace("<", "&lt;")
     return f"<{tag}>{safe}</{tag}>"
+
+
+def unescaped(text: str) -> str:
+    """What was written, from text that stands between tags, or that a model repeats from there (P3)."""
+    return _ESCAPED.sub(lambda found: "<" if found[0] == "&lt;" else "&", text)

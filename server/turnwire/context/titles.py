@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from turnwire.context.sizes import shortened
-from turnwire.context.tags import tagged
+from turnwire.context.tags import tagged, unescaped
 from turnwire.context.transcript import lines_of
 from turnwire.models.base import ModelMessage, TextContent, clean_text
 
@@ -31,8 +31,11 @@ def title_request(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
 
 
 def clean_title(answer: str) -> str | None:
-    """The first line that says something, bare, within TITLE_CHARACTERS and cut at a word; None when there is none."""
-    for line in answer.splitlines():
+    """The first line that says something, bare, within TITLE_CHARACTERS and cut at a word; None when there is none.
+
+    A model that repeats the conversation repeats its escapes, which nobody has written: they are undone.
+    """
+    for line in unescaped(answer).splitlines():
         words = "".join(c if c.isprintable() else " " for c in clean_text(line)).split()
         title = _LABEL.sub("", " ".join(words)).strip(_WRAPPING).rstrip(_WRAPPING + ".")
         if title:
