@@ -209,7 +209,6 @@ async def test_R4_a_slow_network_delays_everything_and_loses_nothing(data: Path,
 
 
 async def test_R10_a_page_that_disconnects_and_connects_again_is_live(server: ServerProcess, chromium: Browser) -> None:
-    """R9 as well: the old socket's late end changes nothing."""
     (first, second), session_id = await open_tabs(chromium, server, "/echo one", 2)
     await first.wait(IDLE)
     await first.evaluate("window.turnwire.disconnect()")

@@ -67,7 +67,12 @@ async def test_the_page_and_its_files_are_served_with_their_types(page: Path, au
         assert script.headers["cache-control"] == "no-cache"
         assert script.headers["x-content-type-options"] == "nosniff"
         assert script.headers["referrer-policy"] == "no-referrer"
-        assert script.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; ")
+        policy = dict(part.strip().split(" ", 1) for part in script.headers["content-security-policy"].split(";"))
+        assert policy.pop("img-src") == "'self' data:"
+        own = {policy.pop(f"{kind}-src") for kind in ("script", "style", "connect", "font")}
+        assert own == {"'self'"}, "nothing comes from another host, and nothing goes to one"
+        assert set(policy) == {"default-src", "base-uri", "form-action", "frame-ancestors"}
+        assert set(policy.values()) == {"'none'"}
 
 
 async def test_a_file_that_the_browser_has_is_not_sent_again(page: Path, autojump_clock: MockClock) -> None:

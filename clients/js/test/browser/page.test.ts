@@ -144,6 +144,18 @@ describe("hostile text", () => {
   });
 });
 
+test("X5 a WebSocket leads to the page's own host only", async () => {
+  await open();
+  const blocked = await world.page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        addEventListener("securitypolicyviolation", (event) => resolve(event.effectiveDirective));
+        new WebSocket("ws://tracker.test/").onopen = resolve;
+      }),
+  );
+  expect(blocked).toBe("connect-src");
+});
+
 test("columns of a table stand as the text says", async () => {
   const session = await open();
   const { append, finish } = answer(session);

@@ -11,7 +11,7 @@ import { attachSockets } from "../support/sockets.ts";
 const PAGE = fileURLToPath(new URL("../../../../server/turnwire/page", import.meta.url));
 
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const TYPES: Record<string, string> = {
