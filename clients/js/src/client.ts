@@ -73,6 +73,10 @@ export class Client {
   readonly #connection: Connection;
   readonly #store: Store;
   readonly #commands: CommandQueue;
+  /**
+   * Every handle that was asked for: who holds one must find `session()` to give the same, and frames to reach it. An
+   * empty one takes about a kilobyte; what it shows is let go of by `#keep`.
+   */
   readonly #sessions = new Map<string, SessionHandle>();
   /** Sessions that were left and whose state is kept, the one longest left first. */
   readonly #kept = new Set<SessionHandle>();
