@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import trio
 
-from sessions_world import Kinds, MakeWorld, Map, World, exchange, failing, text_answer
+from sessions_world import GatedStore, Kinds, MakeWorld, Map, World, exchange, failing, text_answer
 from turnwire.context.composer import Composer, HistoryBounds
 from turnwire.models.base import ModelError, ModelMessage
 from turnwire.sessions.environment import SessionLimits
@@ -252,3 +252,29 @@ def test_M6_no_client_gives_a_message_its_turn() -> None:
     request = {"op": "prompt", "id": 1, "session_id": "s1", "client_request_id": "r", "text": "x", "turn_id": "t1"}
     with pytest.raises(RequestError, match="turn_id"):
         decode_request(msgspec.json.encode(request).decode(), "json")
+
+
+@pytest.mark.parametrize(("grace", "status"), [(100.0, "completed"), (1.0, "stopped")])
+async def test_W8_a_turn_whose_start_is_being_stored_when_a_drain_begins_has_its_grace_and_its_end(
+    grace: float, status: str, autojump_clock: object, world: MakeWorld
+) -> None:
+    store = GatedStore()
+    async with world(text_answer("a", every=10.0), store=store) as w:
+        await w.session()
+        watcher = await w.watch()
+        store.gate = trio.Event()
+        w.nursery.start_soon(say, w, "first")
+        await trio.sleep(1)
+        drained: list[bool] = []
+
+        async def drain() -> None:
+            drained.append(await w.registry.drain(grace))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(drain)
+            await trio.sleep(5)
+            store.gate.set()
+        assert drained == [True]
+        assert w.registry.running_turns == 0
+        assert watcher.mutations("turn")[-1]["status"] == status
+        assert (await w.stored())[-1]["state"] == "done"

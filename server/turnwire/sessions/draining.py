@@ -22,6 +22,7 @@ async def drain(sessions: Iterable[Session], grace_seconds: float, reason: TurnE
     """
     with trio.move_on_after(grace_seconds):
         for session in list(sessions):
+            await session.until_rested()  # what it is doing may be the start of a Turn
             while session.loop.active is not None:
                 await session.loop.active.finished.wait()
     failed: list[Session] = []
@@ -38,6 +39,6 @@ async def drain(sessions: Iterable[Session], grace_seconds: float, reason: TurnE
 
     async with trio.open_nursery() as nursery:
         for session in sessions:
-            if session.loop.busy:
+            if session.loop.busy or session.working:
                 nursery.start_soon(end, session)
     return not failed

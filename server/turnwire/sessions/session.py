@@ -60,6 +60,8 @@ class Session:
         self._closed: Exception | None = None
         self._busy_since: float | None = None
         """Since when a job or an event is being worked on: the Session's task must not be ended now."""
+        self._rested = trio.Event()
+        """Set when that has been done."""
         self._postponed = 0
         """How many things are to be tried again later."""
         self._preview = Preview(record)
@@ -74,11 +76,13 @@ class Session:
                 while True:
                     item = await self.mailbox.take()
                     self._busy_since = trio.current_time()
+                    self._rested = trio.Event()
                     if isinstance(item, Job):
                         await item.run()
                     else:
                         await self.loop.answer.handle_events(item)
                     self._busy_since = None
+                    self._rested.set()
         finally:
             self.close(RequestError("unavailable", "the session is being closed"))
 
@@ -132,12 +136,23 @@ class Session:
         for job in self.mailbox.drain_jobs():
             job.abandon(error)
         self.joining.forget()
+        self._rested.set()
 
     @property
     def idle(self) -> bool:
         """Nobody needs the Session in memory: no Turn, watcher or job, nor anything in the background."""
-        needed = self.loop.busy or self.channel.watched or self._busy_since is not None or self._postponed
-        return not (needed or self.compaction.running or self.titles.running) and self.mailbox.empty
+        needed = self.loop.busy or self.channel.watched or self.working or self._postponed
+        return not (needed or self.compaction.running or self.titles.running)
+
+    @property
+    def working(self) -> bool:
+        """Something that was asked of it, or that a model said, is being worked on, or waits for that."""
+        return self._busy_since is not None or not self.mailbox.empty
+
+    async def until_rested(self) -> None:
+        """Waits until what is being worked on now is done, or the Session has been closed."""
+        if self._busy_since is not None and self._closed is None:
+            await self._rested.wait()
 
     # ------------------------------------------------------------------------------------- commit, then tell everyone
 
