@@ -1,7 +1,7 @@
 """SIGTERM and SIGINT: how often the process was told to stop, counted from the first moment to the last (W8).
 
-The first asks for the orderly stop, the second for the end at once, and further ones say nothing new. None is lost
-between the start of the process and that of trio, and none ends the process by itself.
+The first asks for the orderly stop, the second for the end at once, and further ones say nothing new: they are ignored.
+None is lost between the start of the process and that of trio, and none ends the process by itself.
 """
 
 import signal
@@ -11,6 +11,9 @@ from typing import Any, Final
 import trio
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+_MOST: Final = 2
+"""So many say something."""
 
 
 class StopSignals:
@@ -33,8 +36,11 @@ class StopSignals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, signal.SIG_IGN if self._for_good else before)
+        if self._for_good:
+            _ignore()
+        else:
+            for number, before in self._before.items():
+                signal.signal(number, before)
 
     async def wait_for(self, count: int) -> None:
         """Returns when so many have come since entering."""
@@ -44,6 +50,8 @@ class StopSignals:
 
     def _count_one(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
+        if self._count == _MOST:
+            _ignore()
         if self._token is not None:
             try:
                 self._token.run_sync_soon(self._wake, idempotent=True)
@@ -53,3 +61,11 @@ class StopSignals:
     def _wake(self) -> None:
         self._came.set()
         self._came = trio.Event()
+
+
+def _ignore() -> None:
+    """From now on the kernel drops them. None may come while that changes: Python would complain of it on stderr."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -168,7 +168,7 @@ async def test_W8_a_turn_whose_end_cannot_be_stored_shows_in_the_exit_code(data:
         assert page["items"][-1]["parts"][-1]["code"] == "runtime_interrupted"
 
 
-@pytest.mark.parametrize("gap_ms", [0, 1, 2, 5])
+@pytest.mark.parametrize("gap_ms", [1, 2, 5])
 async def test_W8_however_many_signals_come_the_process_ends_by_itself(data: Path, gap_ms: int) -> None:
     """Supervisors and terminals send a signal many times over; the first two count, whenever the others come."""
     async with server_process(data, "--grace-seconds", "3600") as server, wire_client(server.url) as client:
