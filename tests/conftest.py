@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast this machine is just now is nothing that a test may fail for.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 LOCAL_MODEL = Path(__file__).parent.parent / "server" / "tools" / "local_model.py"
 NOT_INSTALLED = 3

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -147,7 +147,7 @@ async def test_C1_a_window_never_begins_with_a_result_nor_ends_a_call_without_on
     assert composed[-1].text == "next"
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(histories(), st.integers(20, 2_000), st.sampled_from([None, "t1", "t2"]), st.sampled_from([(), ("t3",)]))
 def test_C1_whatever_history_holds_the_input_is_valid(
     messages: list[Message], window: int, running: str | None, waiting: tuple[str, ...]

@@ -74,9 +74,7 @@ def answers(client: Client) -> list[Map]:
 
 
 @pytest.mark.parametrize("format", ["json", "msgpack"])
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_X6_any_bytes_get_a_typed_answer(format: Format, caplog: pytest.LogCaptureFixture, data: st.DataObject) -> None:
     caplog.clear()
@@ -131,7 +129,7 @@ async def pour(chunks: list[bytes]) -> None:
             assert not session.channel.watched
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @example(chunks=[OPENING.replace(b"GET /ws", b"GET /xx") + b"\xff" * 9])
 @example(chunks=[OPENING.replace(b"Upgrade: ", b"Downgrade: ") + FRAMES[0] + b"\xff" * 9])
 @example(chunks=[OPENING[:-1], b"\n\xff\xff"])

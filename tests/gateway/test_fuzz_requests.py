@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 from trio.testing import MockClock
@@ -154,7 +154,7 @@ def test_X6_a_request_gets_a_result_or_an_error_that_names_the_field(
     seen = Counter[str]()
 
     # What has failed is printed whole: making it smaller would take minutes.
-    @settings(max_examples=40, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=40, phases=[Phase.generate])
     @given(wanted=st.lists(drawn_requests(), min_size=5, max_size=15))
     def play(wanted: list[Drawn]) -> None:
         trio.run(exchange, format, tmp_path, wanted, seen, clock=MockClock(autojump_threshold=0))
@@ -193,7 +193,7 @@ def test_X6_what_is_wrong_within_a_field_is_tried_too() -> None:
 def test_X6_half_of_the_requests_that_are_drawn_are_right() -> None:
     right, wrong = Counter[str](), Counter[str]()
 
-    @settings(max_examples=1000, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
+    @settings(max_examples=1000, database=None, derandomize=True, phases=[Phase.generate])
     @given(drawn=drawn_requests())
     def draw(drawn: Drawn) -> None:
         request = sent_with(drawn, 1, lambda session_id: NO_CARD)

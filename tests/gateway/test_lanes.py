@@ -55,7 +55,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(STEPS, max_size=80))
 def test_W6_frames_of_a_session_keep_their_order_and_the_sums_are_right(steps: list[tuple[object, ...]]) -> None:
     model = Model()
@@ -76,7 +76,7 @@ def test_W6_frames_of_a_session_keep_their_order_and_the_sums_are_right(steps: l
     model.check()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     early=st.dictionaries(st.sampled_from(SESSIONS[:3]), st.lists(SIZES, min_size=20, max_size=40), min_size=1),
     late=st.lists(SIZES, min_size=10, max_size=40),

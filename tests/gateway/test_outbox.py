@@ -123,7 +123,7 @@ def play(run: Run, step: tuple[object, ...]) -> None:
             run.outbox.add_control(packed("left", session, 0, 0))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(STEPS, max_size=60))
 @example(RESUBSCRIBED_BEFORE_TOLD)
 @example(RESUBSCRIBED_BEFORE_READ)
@@ -214,7 +214,7 @@ def test_W6_an_overflow_drops_all_mutations_and_tells_each_session_once() -> Non
     assert unpacked(run.wire) == [("reload", "a", 0), ("reload", "b", 0)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.one_of(
@@ -371,7 +371,7 @@ def test_R4_snapshot_parts_enter_one_at_a_time_when_the_lane_has_drained() -> No
     assert kinds == ["snapshot", "mutation", "snapshot", "snapshot"], "the second waits until the first is gone"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(STEPS, max_size=60))
 def test_W6_all_that_waits_of_snapshots_is_counted_and_forgotten_with_it(steps: list[tuple[object, ...]]) -> None:
     run = Run()

@@ -327,7 +327,7 @@ def _run(server: Server, client: Client, operation: str, choice: int) -> None:
         client.act(operation, choice)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(_operations(*SERVER, *CONNECTION), _operations(*SERVER))
 def test_W5_a_live_view_is_always_a_state_that_the_server_had(operations: Operations, more: Operations) -> None:
     server = Server()
@@ -346,7 +346,7 @@ def test_W5_a_live_view_is_always_a_state_that_the_server_had(operations: Operat
     _compare(client.view, server.state())
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(_operations(*SERVER, *CONNECTION, *PAGES, *PAGES))
 def test_M3_pages_at_any_moment_leave_a_view_that_ends_equal_to_the_server(operations: Operations) -> None:
     server = Server()

@@ -55,7 +55,7 @@ async def test_X3_the_owner_is_kept_and_no_update_changes_it(store: Store) -> No
     data=st.data(),
     limit=st.integers(1, 4),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 async def test_X3_a_scoped_listing_visits_what_it_covers_once_in_order_and_nothing_else(
     kind: Kind,
     sessions: dict[str, tuple[str | None, int, bool]],

@@ -87,7 +87,7 @@ async def test_M1_a_page_never_splits_a_message(store: Store) -> None:
 @given(
     start=st.integers(0, 20), limit=st.integers(1, 7), appended=st.lists(st.integers(0, 4), max_size=12), data=st.data()
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 async def test_M3_paging_visits_every_message_once_while_new_ones_come(
     kind: Kind, start: int, limit: int, appended: list[int], data: st.DataObject
 ) -> None:
@@ -141,7 +141,7 @@ async def test_listing_separates_archived_sessions(store: Store) -> None:
     ),
     limit=st.integers(1, 6),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 async def test_listing_visits_every_resting_session_once(kind: Kind, times: dict[str, int], limit: int) -> None:
     async with open_store(kind) as store:
         await store.commit([CreateSession(session(name, updated_at=time)) for name, time in times.items()])

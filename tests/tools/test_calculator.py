@@ -122,7 +122,7 @@ trees = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(st.lists(pieces, max_size=60).map("".join) | trees | st.text())
 @example("9**9**9**9**9")
 @example("-" * 199 + "1")

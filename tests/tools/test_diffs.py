@@ -22,7 +22,7 @@ from turnwire.tools.plain import json_size
 lines = st.lists(st.sampled_from(["a", "b", "c", "", "d e\r", "\u2028", "- x", "@@"]), max_size=25).map("\n".join)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(before=st.none() | lines, after=st.none() | lines, name=st.sampled_from(["f", "a b", "ü", 'q"\\\t\x01']))
 def test_L5_a_patch_applies(before: str | None, after: str | None, name: str, tmp_path: Path) -> None:
     path = tmp_path / name

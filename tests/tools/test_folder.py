@@ -153,7 +153,7 @@ names = st.sampled_from(
 ) | st.text(max_size=4)
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(parts=st.lists(names, max_size=6), lead=st.sampled_from(["", "/", "//", "./", "../"]))
 def test_X7_whatever_the_path_nothing_outside_is_read_or_written(
     parts: list[str], lead: str, workspace: Workspace

@@ -6,7 +6,7 @@ from functools import lru_cache, partial, wraps
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
@@ -315,7 +315,6 @@ def test_X6_lone_surrogates_of_an_input_are_replaced() -> None:
     assert find.parse('{"query": "a\ud800b", "near": {"name": "\U0001f680"}}') == expected
 
 
-@settings(deadline=None)
 @given(st.text() | st.text(alphabet='{}[]",:0123456789eE.-\\u d8tfn'))
 def test_P5_whatever_a_model_writes_is_an_input_or_a_sentence(text: str) -> None:
     try:
@@ -326,7 +325,6 @@ def test_P5_whatever_a_model_writes_is_an_input_or_a_sentence(text: str) -> None
     check_json(value)
 
 
-@settings(deadline=None)
 @given(
     st.recursive(
         st.none()

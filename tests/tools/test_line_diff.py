@@ -4,7 +4,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwire.tools.line_diff import EXACT_CELLS, Budget, Change, changes, lines_of
@@ -33,7 +33,6 @@ def common(before: list[str], after: list[str]) -> int:
     return row[-1]
 
 
-@settings(deadline=None)
 @given(before=few_lines, after=few_lines, units=budgets)
 def test_L5_changes_turn_the_old_lines_into_the_new_ones(before: list[str], after: list[str], units: int) -> None:
     found = changes(before, after, Budget(units))
@@ -45,7 +44,6 @@ def test_L5_changes_turn_the_old_lines_into_the_new_ones(before: list[str], afte
         assert one.new_end < next_one.new_start
 
 
-@settings(deadline=None)
 @given(before=few_lines, after=few_lines)
 def test_L5_small_regions_have_the_shortest_changes(before: list[str], after: list[str]) -> None:
     found = changes(before, after, Budget(1_000_000))
