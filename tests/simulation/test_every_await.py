@@ -37,6 +37,7 @@ NEVER_WAIT = {
         "the transcript has come to its end when it is closed",
     "sessions.background._collect: async with aclosing(stream) as events":
         "closing a model's stream does not wait here",
+    "sessions.draining.drain: await session.until_rested()": "the play's drain finds no Session that is storing",
     "sessions.handles.SessionHandle.interactions: await self._registry.interactions(self.session_id)":
         "a handle keeps its Session in memory, where they are",
     "sessions.loop.TurnLoop.close_turn: await turn.changes.summarise()": "short texts are compared at once",
@@ -50,6 +51,8 @@ NEVER_WAIT = {
         "the one Session that is deleted in the play has no Turn; that of every run is, with one, but in the end",
     "sessions.residents.Residents.run: async with trio.open_nursery() as self._nursery":
         "it ends with the process only",
+    "sessions.session.Session.until_rested: await self._rested.wait()":
+        "the play's drain finds no Session that is storing",
     "sessions.tool_calls.ToolCalls._run_task: await trio.lowlevel.checkpoint_if_cancelled()":
         "who is not cancelled goes on",
 }  # fmt: skip
