@@ -59,6 +59,36 @@ describe("prompting", () => {
     expect(session.messages).toHaveLength(1);
   });
 
+  test("R9 what a socket that was given up still says changes nothing", async () => {
+    await world.page.addInitScript(`
+      window.sockets = [];
+      window.WebSocket = class extends WebSocket {
+        constructor(...given) {
+          super(...given);
+          sockets.push(this);
+        }
+      };
+    `);
+    const session = await open();
+    await world.page.evaluate(
+      "window.old = sockets[0]; window.late = { onclose: old.onclose, onmessage: old.onmessage }",
+    );
+    for (const connection of world.server.fake.connections) connection.close(1012);
+    await world.page.waitForFunction(
+      () => (window as unknown as { sockets: WebSocket[] }).sockets.length === 2,
+    );
+    await world.page.waitForSelector('[data-connection="connected"]');
+    await world.page.evaluate(`
+      late.onclose.call(old, new CloseEvent("close", { code: 4403, reason: "late" }));
+      late.onmessage.call(old, new MessageEvent("message", { data: "not even JSON" }));
+    `);
+    session.prompt("elsewhere", [{ type: "text", text: "still there" }]);
+    await world.page.waitForSelector('[data-role="user"]');
+    expect(await world.page.isVisible('[data-connection="connected"]')).toBe(true);
+    expect(await world.page.evaluate("sockets.length")).toBe(2);
+    expect(world.faults).toEqual([]);
+  });
+
   test("Q4 a refused prompt keeps its text until the user has decided", async () => {
     await open();
     world.server.fake.max_request = 100;
