@@ -7,11 +7,11 @@ The *head* is what is being written; it is finished before anything else, so fra
 
 What is given up: when a Mutation does not fit into `outbox_bytes`, the Session with most bytes waiting loses its
 Mutations, and the next one, until it fits. A Session concerned is *lagged*: it gets one `reload` notice and no
-Mutations until its next snapshot. A snapshot that is
-under way goes on, and its notice follows the last part: a client that is slower than the stream still gets one whole
-snapshot after the other instead of beginnings only (R3, R4). One part of a snapshot at a time enters its lane, when
-the lane has drained below `low_water_bytes`, and the others wait beside it. So a Mutation that is published meanwhile
-goes in between, where the client buffers it. Several snapshots take turns.
+Mutations until its next snapshot. A snapshot that is under way goes on, and its notice follows the last part: a client
+that is slower than the stream still gets one whole snapshot after the other instead of beginnings only (R3, R4). One
+part of a snapshot at a time enters its lane, when the lane has drained below `low_water_bytes`, and the others wait
+beside it. So a Mutation that is published meanwhile goes in between, where the client buffers it. Several snapshots
+take turns.
 
 Nothing of a snapshot is given up, so that snapshots do not count against the Mutations' bound but have their own: while
 more than `snapshot_bytes` of them waits, the owner must begin no other (`takes_snapshots`), but lets whoever asked for

@@ -90,8 +90,7 @@ class Session:
         """Runs `action` in the Session's task and gives its result.
 
         Raises what it may answer with, with `StoreUnavailable` as RequestError `unavailable`, and `internal` for any
-        fault, which fails the Session, too. A caller that is cancelled stops
-        waiting; the action runs all the same.
+        fault, which fails the Session, too. A caller that is cancelled stops waiting; the action runs all the same.
 
         A store that does not answer holds the Session's task up, for a commit is never given up (S9). So nobody waits
         longer than `limits.answer_seconds`, but gets `unavailable` then. An action that has not begun by that time is
