@@ -11,9 +11,16 @@ const WORDS = {
   idle: "Not connected",
   connecting: "Connecting…",
   connected: "Connected",
+  doubted: "Checking…",
+  draining: "Restarting soon",
   reconnecting: "Reconnecting…",
   closed: "Disconnected",
 } as const;
+
+const TITLES: Partial<Record<keyof typeof WORDS, string>> = {
+  doubted: "This device says that it is offline",
+  draining: "The server is about to restart: what you send now goes out right after",
+};
 
 interface ConnectionPillProps {
   readonly client: Client;
@@ -23,17 +30,13 @@ interface ConnectionPillProps {
 
 /** While there is no connection it opens to show what is unsent, in whatever Session. */
 export function ConnectionPill({ client, state, unsent }: ConnectionPillProps) {
-  const doubted = useDoubt(client) && state.status === "connected";
-  const waiting = state.status !== "connected" && unsent.length > 0;
+  const doubted = useDoubt(client);
+  const shown = shownOf(state, doubted);
+  const waiting = unsent.length > 0 && (state.status !== "connected" || shown === "draining");
   const words = (
-    <span
-      class="pill"
-      role="status"
-      data-connection={doubted ? "doubted" : state.status}
-      title={doubted ? "This device says that it is offline" : (state.reason ?? "")}
-    >
+    <span class="pill" role="status" data-connection={shown} title={TITLES[shown] ?? state.reason ?? ""}>
       <span class="dot" aria-hidden="true" />
-      <span class="pill-words">{doubted ? "Checking…" : WORDS[state.status]}</span>
+      <span class="pill-words">{WORDS[shown]}</span>
       {waiting && <span class="pill-unsent">{unsent.length} unsent</span>}
     </span>
   );
@@ -55,6 +58,12 @@ export function ConnectionPill({ client, state, unsent }: ConnectionPillProps) {
       </div>
     </details>
   );
+}
+
+function shownOf({ status, reason }: ConnectionState, doubted: boolean): keyof typeof WORDS {
+  if (status !== "connected") return status;
+  if (doubted) return "doubted";
+  return reason === "draining" ? reason : status;
 }
 
 /**

@@ -209,11 +209,9 @@ export class Client {
   }
 
   #onFrame(frame: ServerFrame | UnknownFrame): void {
-    if (frame.op === "error") {
-      this.#onError(TurnwireError.of(frame as ErrorFrame));
-    } else {
-      this.#sessions.get((frame as SessionFrame).session_id)?.receive(frame as SessionFrame);
-    }
+    if (frame.op === "draining") this.#changed();
+    else if (frame.op === "error") this.#onError(TurnwireError.of(frame as ErrorFrame));
+    else this.#sessions.get((frame as SessionFrame).session_id)?.receive(frame as SessionFrame);
   }
 
   /** Bounds what is kept of Sessions that nobody looks at. */

@@ -19,6 +19,7 @@ export interface ConnectionState {
   readonly status: ConnectionStatus;
   /** Why the last connection ended, in `reconnecting` and `closed`. */
   readonly code?: number;
+  /** The same in words; `draining` in `connected`: the server is about to restart and starts no new Turns (W8). */
   readonly reason?: string;
 }
 
@@ -75,7 +76,7 @@ export class Connection implements Requester {
   }
 
   get isConnected(): boolean {
-    return this.#welcome !== undefined;
+    return !!this.#welcome;
   }
 
   /** What the server said of itself, while there is a connection. */
@@ -89,7 +90,8 @@ export class Connection implements Requester {
     this.#policy.reset();
     this.#stopWaking = this.#options.wake(
       () => this.probe(),
-      () => this.#suspend(),
+      // Some browsers keep no page with an open socket in their back/forward cache; `probe` takes it up again (R7).
+      () => this.#link?.lose("asleep"),
     );
     this.#open();
   }
@@ -104,11 +106,6 @@ export class Connection implements Requester {
   probe(): void {
     this.#link?.probe();
     if (this.#retryTimer !== undefined) this.#open();
-  }
-
-  /** Some browsers keep no page with an open socket in their back/forward cache. `probe` takes it up again (R7). */
-  #suspend(): void {
-    this.#link?.lose("asleep");
   }
 
   /**
@@ -177,9 +174,12 @@ export class Connection implements Requester {
   // ------------------------------------------------------------------------------------------------- receiving
 
   #receive(frame: ServerFrame): void {
-    if (frame.op === "welcome") this.#welcomed(frame);
-    else if (frame.op === "draining") this.#policy.hint(frame.retry_after_ms);
-    else this.#observer.onFrame(frame);
+    if (frame.op === "welcome") return this.#welcomed(frame);
+    if (frame.op === "draining") {
+      this.#policy.hint(frame.retry_after_ms);
+      this.#state = { ...this.#state, reason: frame.op };
+    }
+    this.#observer.onFrame(frame);
   }
 
   #welcomed(welcome: Welcome): void {

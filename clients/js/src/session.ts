@@ -102,7 +102,7 @@ export class SessionHandle {
         ...this.#notes,
         unsent: mine.filter((command) => command.op === "prompt") as UnsentPrompt[],
         commands: mine.filter((command) => command.op !== "prompt"),
-        loading_older: this.#older !== undefined,
+        loading_older: !!this.#older,
       };
     }
     return this.#state;
@@ -205,10 +205,7 @@ export class SessionHandle {
 
   /** Lets go of the state where nobody looks at it. */
   forget(): void {
-    if (this.#active) return;
-    this.#view = new SessionView(this.session_id);
-    this.#notes = NO_NOTES;
-    this.changed();
+    if (!this.#active) this.#begin();
   }
 
   receive(frame: SessionFrame): void {
@@ -222,8 +219,9 @@ export class SessionHandle {
 
   /** There is a connection now, or none any more. */
   connectionChanged(): void {
-    if (this.#active && this.#host.connection.isConnected) void this.#sync("subscribe");
-    else if (this.#active) this.#stale();
+    if (!this.#active) return;
+    if (this.#host.connection.isConnected) void this.#sync("subscribe");
+    else this.#stale();
   }
 
   #stale(): void {
@@ -243,12 +241,16 @@ export class SessionHandle {
     callEach(this.#mutationListeners, mutation);
   }
 
+  /** Knows nothing of the Session yet. */
+  #begin(): void {
+    this.#view = new SessionView(this.session_id);
+    this.#notes = NO_NOTES;
+    this.changed();
+  }
+
   #join(): void {
     this.#active = true;
-    if (this.#view.status === "error") {
-      this.#view = new SessionView(this.session_id);
-      this.changed();
-    }
+    if (this.#view.status === "error") this.#begin();
     if (this.#host.connection.isConnected) void this.#sync("subscribe");
   }
 
@@ -257,8 +259,7 @@ export class SessionHandle {
     this.#active = false;
     this.#stale();
     this.#host.onLeave(this);
-    if (!this.#host.connection.isConnected) return;
-    // Whether the server heard it is no matter: frames of a Session that nobody looks at are dropped.
+    // Whether the server hears it is no matter: frames of a Session that nobody looks at are dropped.
     this.#host.connection.request("unsubscribe", { session_id: this.session_id }).catch(refusal);
   }
 

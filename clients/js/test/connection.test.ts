@@ -333,6 +333,25 @@ describe("restarts", () => {
     expect(statusOf(client)).toBe("connected");
   });
 
+  test("W8 a server that is about to restart says so, once, and the connection and its Sessions stay as they are", async () => {
+    const [wire, client] = await connected();
+    wire.server.create("s1");
+    const session = client.session("s1");
+    session.subscribe(() => {});
+    await wire.clock.advance(100);
+    const asked = wire.server.requests.length;
+    let told = 0;
+    client.subscribe(() => void told++);
+    for (const connection of wire.server.connections)
+      connection.send({ op: "draining", retry_after_ms: 2_000 });
+    await wire.clock.advance(100);
+    expect(client.getSnapshot().connection).toEqual({ status: "connected", reason: "draining" });
+    expect([told, session.status, wire.server.requests.length]).toEqual([1, "live", asked]);
+    for (const connection of wire.server.connections) connection.close(1012);
+    await wire.clock.advance(2_000 + MIN_DELAY_MS);
+    expect(client.getSnapshot().connection).toEqual({ status: "connected" });
+  });
+
   test("W8 a server that refuses hello for now is tried again", async () => {
     const wire = new Wire();
     wire.server.intercept = () => {

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { NO_FRAME_MS } from "../../src/environment.ts";
 import type { Client } from "../../src/index.ts";
+import { RequestRefused } from "../support/fake_server.ts";
 import type { FakeSession } from "../support/fake_session.ts";
 import { AGENT, answer, open as openIn, SCROLLER, useWorld } from "./page_fixture.ts";
 
@@ -87,6 +88,25 @@ describe("prompting", () => {
     expect(await world.page.isVisible('[data-connection="connected"]')).toBe(true);
     expect(await world.page.evaluate("sockets.length")).toBe(2);
     expect(world.faults).toEqual([]);
+  });
+
+  test("W8 a server that is about to restart is told, and so is what waits until then", async () => {
+    await open();
+    await world.page.waitForSelector('[data-connection="connected"]');
+    for (const connection of world.server.fake.connections)
+      connection.send({ op: "draining", retry_after_ms: 500 });
+    await world.page.waitForSelector('[data-connection="draining"]');
+    world.server.fake.intercept = ({ op }) => {
+      if (op === "prompt") throw new RequestRefused("draining", true);
+    };
+    await world.page.fill("textarea", "after the restart");
+    await world.page.press("textarea", "Enter");
+    await world.page.waitForSelector("text=Waits until the server has restarted");
+    await world.page.waitForSelector('[data-connection="draining"] >> text=1 unsent');
+    world.server.fake.intercept = () => {};
+    for (const connection of world.server.fake.connections) connection.close(1012);
+    await world.page.waitForSelector('[data-connection="connected"]');
+    await world.page.waitForSelector('[data-role="user"][data-message-id]');
   });
 
   test("Q4 a refused prompt keeps its text until the user has decided", async () => {
