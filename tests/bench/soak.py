@@ -162,7 +162,8 @@ class Storm:
         elif dice < 0.78:
             self.done["cuts"] += 1
             await trio.aclose_forcefully(stream)
-        elif dice < 0.80:
+        elif dice < 0.80 and number >= SESSIONS:
+            # An author's next prompt would wait for the answers to all of that, as the protocol wants it.
             self.done["floods"] += 1
             for request_id in range(FLOOD):
                 await client.send({"op": "messages", "id": 10**6 + request_id, "session_id": "soak-0", "limit": 1})
