@@ -45,6 +45,31 @@ async def test_W9_who_goes_on_although_refused_is_closed_with_4429(
             assert len(client.ops("error")) == 19
 
 
+def control_frames(opcode: Opcode, count: int) -> bytes:
+    return Frame(opcode, b"").serialize(mask=True) * count
+
+
+@pytest.mark.parametrize("opcode", [Opcode.PING, Opcode.PONG])
+async def test_W9_a_flood_of_pings_or_pongs_is_closed_with_4429(
+    opcode: Opcode, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with no_traceback(caplog), trio.fail_after(60):
+        async with gateway_world() as world, world.client() as client:
+            for _ in range(3):
+                await client.socket.stream.send_all(control_frames(opcode, 300))
+                assert await client.result("ping") == {}
+            await client.socket.stream.send_all(control_frames(opcode, 300))
+            assert await client.wait_closed() == 4429
+
+
+async def test_W9_pings_and_pongs_at_the_rate_are_never_too_many(autojump_clock: MockClock) -> None:
+    async with gateway_world(GatewaySettings(pings_per_s=2.0, ping_burst=4)) as world, world.client() as client:
+        for _ in range(100):
+            await client.socket.stream.send_all(control_frames(Opcode.PING, 2) + control_frames(Opcode.PONG, 1))
+            await trio.sleep(1.6)
+        assert await client.result("ping") == {}
+
+
 async def test_W9_refusals_count_only_in_a_row(autojump_clock: MockClock) -> None:
     async with gateway_world(SLOW) as world, world.client() as client:
         for _ in range(10):

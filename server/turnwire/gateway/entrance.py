@@ -93,6 +93,7 @@ class Entrance:
             first_bytes=self._settings.hello_bytes,
             max_fragments=self._settings.max_fragments,
             pace=self._settings.pace,
+            control_rate=self._settings.control_rate,
             **options,
         )
         if ticket is None:

@@ -80,6 +80,10 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     max_refusals: int = 2000
     """A connection that was refused so often, with nothing accepted in between, is closed with 4429."""
 
+    pings_per_s: float = 100.0
+    ping_burst: int = 1000
+    """Pings and pongs of one connection, in the long run and at once; who sends more is closed with 4429."""
+
     hello_bytes: int = 64 * KIB
     """The most that a client may send before its `hello`, opening handshake included (W3)."""
     hello_timeout_s: float = 10.0
@@ -139,6 +143,11 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     def pace(self) -> PaceLimits:
         """How slowly a message may come."""
         return PaceLimits(self.message_timeout_s, self.message_bytes_per_s)
+
+    @property
+    def control_rate(self) -> Rate:
+        """How many pings and pongs one connection may send."""
+        return Rate(self.pings_per_s, self.ping_burst)
 
     @property
     def inbox_limits(self) -> InboxLimits:

@@ -6,12 +6,13 @@ import logging
 from typing import Any
 
 import trio
-from websockets.frames import DATA_OPCODES, Frame
+from websockets.frames import CTRL_OPCODES, DATA_OPCODES, Frame
 from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 from websockets.trio.server import Server, ServerConnection
 
 from turnwire.gateway.pace import Pace, PaceLimits
+from turnwire.gateway.rates import Bucket, Rate
 from turnwire.gateway.stream import FrameStream
 
 
@@ -24,7 +25,8 @@ class QuietLogger(logging.LoggerAdapter[logging.Logger]):
 
 class WebSocket(ServerConnection):
     """`first_bytes`: what the client may send, opening handshake included, until its first message is whole (W3);
-    `max_fragments`: of how many frames a message may consist; `pace`: how long one may take (W9).
+    `max_fragments`: of how many frames a message may consist; `pace`: how long one may take; `control_rate`: how many
+    pings and pongs may come (W9).
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class WebSocket(ServerConnection):
         first_bytes: int,
         max_fragments: int,
         pace: PaceLimits,
+        control_rate: Rate,
         **options: Any,
     ) -> None:
         self.frames = frames
@@ -45,10 +48,15 @@ class WebSocket(ServerConnection):
         self._max_fragments = max_fragments
         self._fragments = 0
         self.pace = frames.pace = Pace(pace)
+        self._control = Bucket(control_rate, trio.current_time())
         super().__init__(nursery, frames, protocol, server, **options)
 
     def process_event(self, event: Event) -> None:
         """As websockets does; called for each frame before more is read, so that the allowance ends in time."""
+        if isinstance(event, Frame) and event.opcode in CTRL_OPCODES and self._control.take(trio.current_time()):
+            # Nobody reads them, so neither the limits of requests nor a full buffer would ever hold them up.
+            self.close_now(4429, "too many pings and pongs")
+            return
         if isinstance(event, Frame) and event.opcode in DATA_OPCODES:
             self._fragments += 1
             if self.frames.on_excess is not None:
