@@ -2,7 +2,8 @@
 
 signal    -> nothing new is begun, clients are told, Turns get their grace, the rest is stopped with a stored reason
 + grace   -> every connection is closed with 1012; a client that does not answer is cut off
-+ close   -> the store finishes what it has accepted, and copies its log into the database file
++ close   -> ends that the store was too slow for are waited for once more; it finishes what it has accepted, and copies
+             its log into the database file
 + reserve -> whatever still hangs, such as a disk that answers nothing, the process ends
 """
 
@@ -16,8 +17,9 @@ from turnwire.gateway import Gateway
 from turnwire.sessions.registry import Registry
 from turnwire.signals import StopSignals
 
-RESERVE_SECONDS = 10.0
-"""What the store and the model provider may take to close, beyond the grace of Turns and the closing of clients."""
+RESERVE_SECONDS = 20.0
+"""What the store may take for the ends of Turns, and it and the model provider to close, beyond the grace of Turns and
+the closing of clients. More than all of that may take by its own bounds: a busy machine is not a hanging one."""
 
 AT_ONCE_SECONDS = 2.0
 """What they may take after a second signal."""
@@ -56,7 +58,7 @@ async def stop(registry: Registry, gateway: Gateway, grace_seconds: float) -> bo
     gateway.announce()
     stored = await registry.drain(grace_seconds)
     await gateway.drain()
-    return stored
+    return stored or await registry.drain(0)  # a store that was only slow has done it by now, or is about to
 
 
 async def stop_unless_told_again(

@@ -27,10 +27,15 @@ async def drain(sessions: Iterable[Session], grace_seconds: float, reason: TurnE
                 await session.loop.active.finished.wait()
     failed: list[Session] = []
 
+    def concerned(session: Session) -> bool:
+        return session.loop.busy or session.working
+
     async def end(session: Session) -> None:
         try:
             await session.do(partial(session.loop.stop, reason=reason), lasting=("stop", reason))
         except RequestError as error:
+            if not concerned(session):
+                return  # it was deleted meanwhile
             failed.append(session)
             _log.error(
                 "the turns of session %(session_id)s cannot be ended in the store: %(error)s",
@@ -39,6 +44,6 @@ async def drain(sessions: Iterable[Session], grace_seconds: float, reason: TurnE
 
     async with trio.open_nursery() as nursery:
         for session in sessions:
-            if session.loop.busy or session.working:
+            if concerned(session):
                 nursery.start_soon(end, session)
     return not failed
