@@ -133,6 +133,30 @@ async def test_X1_metrics_are_shown_under_names_of_this_machine_only_and_nothing
         assert (await client.get("/metrics?x=1")).status_code == 200
 
 
+async def test_X1_what_is_no_plain_reading_of_metrics_is_refused_and_is_no_fault_in_the_log(tmp_path: Path) -> None:
+    port = free_port()
+    async with server_process(tmp_path / "t.db", "--metrics-port", str(port)) as server:
+        for twice in (b"Host: localhost\r\n", b"Origin: http://localhost\r\n", b"Authorization: Bearer x\r\n"):
+            answer = await exchange(port, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + 2 * twice + b"\r\n")
+            assert answer.startswith(b"HTTP/1.1 400 ")
+        answer = await exchange(port, b"POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 405 ")
+        answer = await exchange(port, b"HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert answer.endswith(b"\r\n\r\n")
+    assert "Traceback" not in server.log.read_text()
+
+
+async def exchange(port: int, request: bytes) -> bytes:
+    """Everything that is said to these bytes."""
+    said = b""
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(request)
+        async for data in stream:
+            said += data
+    return said
+
+
 def test_a_metrics_port_in_use_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         command = [sys.executable, "-m", "turnwire", "serve", "--port", "0", "--data", str(tmp_path / "u.db")]

@@ -109,25 +109,12 @@ class Site:
                 return refused
         if path == SOCKET_PATH:
             return None
-        if request.method not in ("GET", "HEAD"):
-            response = plain(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are served here.\n")
-            response.headers["Allow"] = "GET, HEAD"
-        else:
-            response = self._get(path, request.headers)
-        if request.method == "HEAD":
-            response.body = b""
-        return response
+        return answer_reader(request, lambda: self._get(path, request.headers))
 
     def _refuse(self, request: Request) -> Response | None:
-        headers = request.headers
         if has_token_in_query(request.path):
             return plain(HTTPStatus.BAD_REQUEST, TOKEN_IN_QUERY)
-        try:
-            bearer_of(headers)
-            refusal = self._doorman.refusal(headers.get("Host"), headers.get("Origin"))
-        except MultipleValuesError:
-            return plain(HTTPStatus.BAD_REQUEST, "Host, Origin and Authorization may be given once only.\n")
-        return None if refusal is None else plain(HTTPStatus.FORBIDDEN, refusal + "\n")
+        return refuse_stranger(self._doorman, request.headers)
 
     def _get(self, path: str, headers: Headers) -> Response:
         if path == "/healthz":
@@ -147,6 +134,28 @@ class Site:
             return _response(HTTPStatus.OK, b'{"ready":true}', "application/json")
         body = msgspec.json.encode({"ready": False, "reason": problem})
         return _response(HTTPStatus.SERVICE_UNAVAILABLE, body, "application/json")
+
+
+def refuse_stranger(doorman: Doorman, headers: Headers) -> Response | None:
+    """The answer to a request that may not come in (X1), or None."""
+    try:
+        bearer_of(headers)
+        refusal = doorman.refusal(headers.get("Host"), headers.get("Origin"))
+    except MultipleValuesError:
+        return plain(HTTPStatus.BAD_REQUEST, "Host, Origin and Authorization may be given once only.\n")
+    return None if refusal is None else plain(HTTPStatus.FORBIDDEN, refusal + "\n")
+
+
+def answer_reader(request: Request, get: Callable[[], Response]) -> Response:
+    """What `get` makes for a request that only reads, without its body for HEAD; all others are refused."""
+    if request.method not in ("GET", "HEAD"):
+        response = plain(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are served here.\n")
+        response.headers["Allow"] = "GET, HEAD"
+        return response
+    response = get()
+    if request.method == "HEAD":
+        response.body = b""
+    return response
 
 
 def plain(status: HTTPStatus, text: str) -> Response:

@@ -11,7 +11,7 @@ from websockets.http11 import Request, Response
 from websockets.trio.server import ServerConnection, serve
 
 from turnwire.gateway.auth import Doorman, is_loopback
-from turnwire.gateway.http import answer_with, plain
+from turnwire.gateway.http import answer_reader, answer_with, plain, refuse_stranger
 from turnwire.gateway.listening import PatientListener
 
 Made: TypeAlias = tuple[bytes, str]
@@ -28,7 +28,7 @@ async def serve_side_port(
     *,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answers GET requests by exact path until it is cancelled; reports where it listens.
+    """Answers GET and HEAD requests by exact path until it is cancelled; reports where it listens.
 
     On a loopback address only names of this machine are answered to (X1). Raises OSError when the address cannot be
     listened on.
@@ -36,14 +36,12 @@ async def serve_side_port(
     doorman = Doorman() if is_loopback(host) else None
 
     def answer(_socket: ServerConnection, request: Request) -> Response:
-        if doorman is not None:
-            refusal = doorman.refusal(request.headers.get("Host"), request.headers.get("Origin"))
-            if refusal is not None:
-                return plain(HTTPStatus.FORBIDDEN, refusal + "\n")
-        made = documents.get(request.path.partition("?")[0])
-        if made is None:
-            return plain(HTTPStatus.NOT_FOUND, "There is nothing here.\n")
-        return answer_with(*made())
+        refused = None if doorman is None else refuse_stranger(doorman, request.headers)
+        return refused or answer_reader(request, lambda: get(request.path.partition("?")[0]))
+
+    def get(path: str) -> Response:
+        made = documents.get(path)
+        return plain(HTTPStatus.NOT_FOUND, "There is nothing here.\n") if made is None else answer_with(*made())
 
     async def never(_socket: ServerConnection) -> None:
         raise AssertionError("every request is answered before it becomes a WebSocket")
