@@ -5,13 +5,21 @@ says about the page (`Origin`) and about the name it used (`Host`, against DNS r
 """
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from websockets.datastructures import Headers
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+LAST_PORT: Final = 65_535
+
+_PLACE: Final = re.compile(
+    r"(?:\[(?P<ipv6>[0-9a-f]*:[0-9a-f:.]*)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{0,5}))?",
+    re.ASCII | re.IGNORECASE,
+)
+"""What browsers send: a name, an IPv4 or a bracketed IPv6 address, and a port that may be empty."""
 
 TOKEN_PARAMETERS: Final = frozenset({"token", "access_token", "id_token", "jwt", "authorization", "bearer"})
 """Query parameters in which people put tokens. URLs end in logs and histories, so such a request is refused (X2)."""
@@ -41,7 +49,7 @@ class Doorman:
 
     def refusal(self, host: str | None, origin: str | None) -> str | None:
         """Why a request with these headers is not let in, as a sentence, or None (X1)."""
-        place = None if host is None else _place_of(f"http://{host}")
+        place = None if host is None else _place_of(host, _DEFAULT_PORTS["http"])
         if place is None:
             return "The Host header is missing or malformed."
         if not (place[0] in self._hosts or is_loopback(place[0])):
@@ -70,20 +78,18 @@ def is_loopback(host: str) -> bool:
 
 
 def _same_place(origin: str, host: str) -> bool:
-    scheme, separator, _ = origin.partition("://")
-    if not separator or scheme.lower() not in _DEFAULT_PORTS:
+    scheme, separator, place = origin.partition("://")
+    default = _DEFAULT_PORTS.get(scheme.lower())
+    if not separator or default is None:
         return False
-    place = _place_of(origin)
-    return place is not None and place == _place_of(f"{scheme}://{host}")
+    found = _place_of(place, default)
+    return found is not None and found == _place_of(host, default)
 
 
-def _place_of(url: str) -> tuple[str, int] | None:
-    """Host (lower case, without brackets) and port of a URL that has nothing else, or None."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
+def _place_of(text: str, default_port: int) -> tuple[str, int] | None:
+    """Host (lower case, without brackets) and port; None for what is no host with a port or without."""
+    match = _PLACE.fullmatch(text)
+    if match is None:
         return None
-    if not parts.hostname or "@" in parts.netloc or parts.path or parts.query or parts.fragment:
-        return None
-    return parts.hostname, port or _DEFAULT_PORTS.get(parts.scheme.lower(), 0)
+    port = int(match["port"] or default_port)
+    return ((match["ipv6"] or match["name"]).lower(), port) if port <= LAST_PORT else None
