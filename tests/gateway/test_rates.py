@@ -86,7 +86,7 @@ def test_W9_this_machine_and_what_is_no_address_is_not_counted_by_address(host: 
 
 
 def test_W9_a_ticket_is_a_handshake_then_a_websocket_then_nothing() -> None:
-    admission = Admission(handshakes=2, connections=2, per_address=1, uncounted=())
+    admission = Admission(handshakes=2, handshakes_per_address=2, connections=2, per_address=1, uncounted=())
     first, second = admission.arrive("192.0.2.1"), admission.arrive("192.0.2.1")
     assert first is not None
     assert second is not None
@@ -105,3 +105,19 @@ def test_W9_a_ticket_is_a_handshake_then_a_websocket_then_nothing() -> None:
     assert (admission.handshakes, admission.sockets) == (0, 0)
     assert first.upgrade() is None
     assert admission.sockets == 0, "what has ended does not come back"
+
+
+def test_W9_one_address_that_asks_for_nothing_leaves_places_to_others() -> None:
+    admission = Admission(
+        handshakes=4, handshakes_per_address=2, connections=9, per_address=9, uncounted=["127.0.0.0/8"]
+    )
+    held = [admission.arrive("192.0.2.1"), admission.arrive("192.0.2.1")]
+    assert admission.arrive("192.0.2.1") is None
+    assert admission.arrive("192.0.2.2") is not None
+    assert held[0] is not None
+    assert held[1] is not None
+    assert held[0].upgrade() is None, "a WebSocket gives the place back"
+    held[1].end()
+    assert [admission.arrive("192.0.2.1") is None for _ in range(3)] == [False, False, True]
+    held[0].end()
+    assert admission.arrive("127.0.0.1") is not None, "this machine is not counted"

@@ -14,8 +14,16 @@ from turnwire.gateway.rates import Addresses, Places
 class Admission:
     """`uncounted` are networks whose connections are not counted by address."""
 
-    def __init__(self, *, handshakes: int, connections: int, per_address: int, uncounted: Iterable[str]) -> None:
-        self._handshakes = Places(handshakes, handshakes)
+    def __init__(
+        self,
+        *,
+        handshakes: int,
+        handshakes_per_address: int,
+        connections: int,
+        per_address: int,
+        uncounted: Iterable[str],
+    ) -> None:
+        self._handshakes = Places(handshakes, handshakes_per_address)
         self._sockets = Places(connections, per_address)
         self._addresses = Addresses(uncounted)
 
@@ -31,9 +39,10 @@ class Admission:
 
     def arrive(self, host: str | None) -> "Ticket | None":
         """A new connection from this address, which `Ticket.end` must follow; None when there are too many."""
-        if self._handshakes.refusal(None) is not None:
+        key = self._addresses.key_of(host)
+        if self._handshakes.refusal(key) is not None:
             return None
-        return Ticket(self._handshakes, self._sockets, self._addresses.key_of(host))
+        return Ticket(self._handshakes, self._sockets, key)
 
 
 class Ticket:
@@ -42,8 +51,8 @@ class Ticket:
     def __init__(self, handshakes: Places, sockets: Places, key: Hashable | None) -> None:
         self._sockets = sockets
         self._key = key
-        handshakes.enter(None)
-        self._leave: Callable[[], None] | None = lambda: handshakes.leave(None)
+        handshakes.enter(key)
+        self._leave: Callable[[], None] | None = lambda: handshakes.leave(key)
 
     def upgrade(self) -> str | None:
         """Becomes a WebSocket; or says why it may not, as the end of a sentence."""

@@ -53,6 +53,7 @@ class Entrance:
         )
         self._admission = Admission(
             handshakes=settings.max_handshakes,
+            handshakes_per_address=settings.max_handshakes_per_address,
             connections=settings.max_connections,
             per_address=settings.max_connections_per_address,
             uncounted=settings.uncounted_networks,

@@ -70,6 +70,8 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
     """WebSockets of one principal; further ones are closed with 4429 after their `hello`."""
     max_handshakes: int = 1000
     """Connections that are not yet WebSockets, or never will be; further ones get 503 before they have asked."""
+    max_handshakes_per_address: int = 200
+    """The same for one address: none shuts out all others by opening connections and saying nothing."""
 
     requests_per_s: float = 100.0
     request_burst: int = 1000
