@@ -28,7 +28,7 @@ FORMATS: Final[tuple[Format, ...]] = ("json", "msgpack")
 MAX_DEPTH: Final = 32
 """How deep maps and lists of a request may nest, the request itself being 1."""
 
-MAX_VALUES: Final = 100_000
+MAX_VALUES: Final = 10_000
 """How many values a request may consist of, maps and lists and what is in them, keys aside."""
 
 UNDISTURBED_BYTES: Final = 64 * 1024

@@ -65,7 +65,7 @@ async def test_W3_welcome_tells_what_the_server_holds_clients_to(autojump_clock:
             "max_page": 200,
             "max_subscriptions": 100,
             "max_depth": 32,
-            "max_values": 100_000,
+            "max_values": 10_000,
             "max_fragments": 1024,
             "max_requests": 64,
             "max_queued_bytes": 2 << 20,

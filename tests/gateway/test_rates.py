@@ -33,6 +33,15 @@ def test_W9_a_bucket_never_holds_more_than_its_burst_nor_minds_a_clock_that_stan
     assert bucket.take(1e9 - 5) == pytest.approx(0.1)
 
 
+def test_W9_what_is_taken_beyond_the_last_one_has_to_be_filled_up_first() -> None:
+    bucket = Bucket(Rate(10, 3), 0.0)
+    assert bucket.take(0.0, 8) == 0
+    assert bucket.take(0.0) == pytest.approx(0.6)
+    assert bucket.take(0.59) > 0
+    assert bucket.take(0.61, 100) == 0
+    assert bucket.take(0.61) == pytest.approx(9.9 + 0.09, abs=0.1)
+
+
 def test_W9_coming_anew_gains_nothing_and_buckets_do_not_pile_up() -> None:
     buckets = Buckets(Rate(1, 2))
     assert [buckets.take("a", 0) for _ in range(3)] == [0, 0, 1]

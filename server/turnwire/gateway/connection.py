@@ -13,7 +13,7 @@ import trio
 from websockets.exceptions import ConnectionClosed
 
 from turnwire.gateway.identity import Identity
-from turnwire.gateway.inbox import Inbox
+from turnwire.gateway.inbox import Inbox, weight_of
 from turnwire.gateway.principals import Principal
 from turnwire.gateway.subscriptions import Subscriptions
 from turnwire.gateway.surroundings import Surroundings
@@ -209,7 +209,8 @@ class Connection:
             return
         request_id: int | None = None
         settings = self._around.settings
-        wait = self._inbox.meter(trio.current_time()) or self._identity.wait_for_request()
+        weight = weight_of(len(data))
+        wait = self._inbox.meter(trio.current_time(), weight) or self._identity.wait_for_request(weight)
         try:
             value = decode_map(data, self._format)
             request_id = request_id_of(value)
@@ -218,15 +219,15 @@ class Connection:
             request = request_of(value, max_depth=settings.max_depth, max_values=settings.max_values)
             self._inbox.put(request, len(data))
         except RequestError as error:
-            self._refuse(error, request_id)
+            self._refuse(error, request_id, weight)
             return
         if not self._working:
             self._working = True
             self._at_rest = trio.Event()
             self._socket.nursery.start_soon(self._work)
 
-    def _refuse(self, error: RequestError, request_id: int | None) -> None:
-        self._inbox.refused()
+    def _refuse(self, error: RequestError, request_id: int | None, weight: int) -> None:
+        self._inbox.refused(weight)
         if self.stream.has_room and not self._inbox.hopeless:
             self.send(error.frame(request_id))
         else:

@@ -103,18 +103,12 @@ class Site:
     def answer(self, request: Request) -> Response | None:
         """The answer, or None when the request may go on to become a WebSocket."""
         path = request.path.partition("?")[0]
-        if path not in HEALTH_PATHS:
-            refused = self._refuse(request)
-            if refused is not None:
-                return refused
-        if path == SOCKET_PATH:
-            return None
-        return answer_reader(request, lambda: self._get(path, request.headers))
-
-    def _refuse(self, request: Request) -> Response | None:
         if has_token_in_query(request.path):
             return plain(HTTPStatus.BAD_REQUEST, TOKEN_IN_QUERY)
-        return refuse_stranger(self._doorman, request.headers)
+        refused = None if path in HEALTH_PATHS else refuse_stranger(self._doorman, request.headers)
+        if refused is not None or path == SOCKET_PATH:
+            return refused
+        return answer_reader(request, lambda: self._get(path, request.headers))
 
     def _get(self, path: str, headers: Headers) -> Response:
         if path == "/healthz":

@@ -68,12 +68,12 @@ class Identity:
         if principal is not None and not principal.shared:
             self._around.principals.leave(principal.id)
 
-    def wait_for_request(self) -> float:
-        """Takes one from the principal's rate: 0, or the seconds until there is one."""
+    def wait_for_request(self, weight: int) -> float:
+        """Takes so many from the principal's rate: 0, or the seconds until there is one."""
         principal = self._principal
         if principal is None or principal.shared:
             return 0.0
-        return self._around.principal_rates.take(principal.id, trio.current_time())
+        return self._around.principal_rates.take(principal.id, trio.current_time(), weight)
 
     def _enter(self, principal: Principal) -> None:
         if principal.shared:

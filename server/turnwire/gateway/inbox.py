@@ -5,6 +5,7 @@ the same is told so by `hopeless`.
 """
 
 from collections import deque
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,9 +13,17 @@ from turnwire.gateway.rates import Bucket, Rate
 from turnwire_protocol import frames
 from turnwire_protocol.codes import RequestError
 
+COUNTED_BYTES: Final = 8 * 1024
+"""One thread reads the messages of all clients, and a large one takes it as long as many small ones."""
+
+
+def weight_of(size: int) -> int:
+    """As how many messages one of so many bytes counts: one for each COUNTED_BYTES that it begins (W9)."""
+    return 1 + size // COUNTED_BYTES
+
 
 class InboxLimits(Struct, frozen=True):
-    """`requests` and `bytes` may wait; `refusals` in a row are too many."""
+    """`requests` and `bytes` may wait; refusals of this weight in a row are too many."""
 
     requests: int
     bytes: int
@@ -41,9 +50,9 @@ class Inbox:
         """So many were refused, with none taken in between, that the client will not learn."""
         return self._refused >= self._limits.refusals
 
-    def meter(self, now: float) -> float:
+    def meter(self, now: float, weight: int) -> float:
         """Counts one message: 0, or the seconds for which it has come too early."""
-        return self._bucket.take(now)
+        return self._bucket.take(now, weight)
 
     def put(self, request: frames.Request, size: int) -> None:
         """Takes a request of so many bytes in. Raises RequestError; the caller answers and calls `refused`."""
@@ -57,8 +66,8 @@ class Inbox:
         self._bytes += size
         self._refused = 0
 
-    def refused(self) -> None:
-        self._refused += 1
+    def refused(self, weight: int) -> None:
+        self._refused += weight
 
     @property
     def joins(self) -> bool:

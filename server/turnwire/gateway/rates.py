@@ -34,11 +34,14 @@ class Bucket:
         self._level = rate.burst
         self._filled_at = now
 
-    def take(self, now: float) -> float:
-        """Takes one if there is one and gives 0; else takes nothing and gives the seconds until there is one."""
+    def take(self, now: float, count: int = 1) -> float:
+        """Takes so many if there is one, and gives 0; else takes nothing and gives the seconds until there is one.
+
+        What was taken beyond the last one has to be filled up first, so `count` may be more than the bucket holds.
+        """
         self._fill(now)
         if self._level >= 1:
-            self._level -= 1
+            self._level -= count
             return 0.0
         return (1 - self._level) / self._rate.per_s
 
@@ -62,13 +65,13 @@ class Buckets:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def take(self, key: Hashable, now: float) -> float:
+    def take(self, key: Hashable, now: float, count: int = 1) -> float:
         """As `Bucket.take`."""
         bucket = self._buckets.get(key)
         if bucket is None:
             self._prune(now)
             bucket = self._buckets[key] = Bucket(self._rate, now)
-        return bucket.take(now)
+        return bucket.take(now, count)
 
     def _prune(self, now: float) -> None:
         if len(self._buckets) >= self._prune_above:

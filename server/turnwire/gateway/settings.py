@@ -75,12 +75,14 @@ class GatewaySettings(Struct, kw_only=True, frozen=True):
 
     requests_per_s: float = 100.0
     request_burst: int = 1000
-    """Messages of one connection, in the long run and at once; what is over is refused with `rate_limited`."""
+    """Messages of one connection, in the long run and at once; what is over is refused with `rate_limited`. A large
+    message counts as several (`weight_of`).
+    """
     principal_requests_per_s: float = 400.0
     principal_request_burst: int = 2000
     """The same for all connections of one principal together."""
     max_refusals: int = 2000
-    """A connection that was refused so often, with nothing accepted in between, is closed with 4429."""
+    """A connection with so many messages refused, and nothing accepted in between, is closed with 4429."""
 
     pings_per_s: float = 100.0
     ping_burst: int = 1000
