@@ -111,9 +111,13 @@ async def test_R3_a_stalled_socket_that_reads_again_is_told_to_reload_and_recove
             seen = b""
             while b'{"op":"reload","session_id":"s","reason":"lagged"}' not in seen:
                 seen += await stream.receive_some()
-            await stream.send_all(masked(b'{"op":"reload","id":3,"session_id":"s"}'))
-            while b'{"op":"result","id":3,"result":{"epoch":"epoch-1","seq":2000}}' not in seen:
+            while world.gateway.pending_bytes:
                 seen += await stream.receive_some()
+            world.sessions.say("s", "said too early")
+            await stream.send_all(masked(b'{"op":"reload","id":3,"session_id":"s"}'))
+            while b'{"op":"result","id":3,"result":{"epoch":"epoch-1","seq":2001}}' not in seen:
+                seen += await stream.receive_some()
+            assert b"said too early" not in seen[: seen.index(b'"op":"result","id":3,')], "it has not asked yet"
             world.sessions.say("s", "caught up")
             while b"caught up" not in seen:
                 seen += await stream.receive_some()

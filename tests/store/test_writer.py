@@ -109,6 +109,52 @@ async def test_rule_7_a_job_that_fails_takes_nothing_with_it() -> None:
         assert await writer.run(numbers) == [1, 2]
 
 
+async def test_D4_a_job_that_meets_a_broken_file_is_a_problem_although_the_others_are_stored() -> None:
+    def meets_damage(connection: apsw.Connection) -> None:
+        raise apsw.CorruptError("the page is damaged")
+
+    async with open_writer() as (writer, _):
+        with pytest.raises(StoreUnavailable, match="the page is damaged"):
+            await writer.run(meets_damage)
+        assert writer.problem is not None
+        assert "the page is damaged" in writer.problem
+        await writer.run(insert(1))
+        assert writer.problem is None
+        assert await writer.run(numbers) == [1]
+
+
+async def test_D4_a_transaction_that_sqlite_has_rolled_back_by_itself_is_told_by_its_cause() -> None:
+    def rolled_back(connection: apsw.Connection) -> None:
+        insert(1)(connection)
+        connection.execute("ROLLBACK")  # as SQLite does where the disk is full in the middle of a statement
+        raise apsw.FullError("the disk is full")
+
+    async with open_writer() as (writer, _):
+        with pytest.raises(StoreUnavailable, match="the disk is full"):
+            await writer.run(rolled_back)
+        await writer.run(insert(2))
+        assert await writer.run(numbers) == [2]
+
+
+async def test_D4_a_transaction_that_could_not_even_be_rolled_back_hinders_no_later_one() -> None:
+    def sticks(connection: apsw.Connection) -> None:
+        insert(1)(connection)
+        connection.exec_trace = refuse_the_end
+
+    def refuse_the_end(cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
+        if statement == "ROLLBACK":
+            cursor.connection.exec_trace = None
+        elif statement != "COMMIT":
+            return True
+        raise apsw.IOError(f"the disk was told to fail at {statement}")
+
+    async with open_writer() as (writer, _):
+        with pytest.raises(StoreUnavailable, match="told to fail"):
+            await writer.run(sticks)
+        await writer.run(insert(2))
+        assert await writer.run(numbers) == [2]
+
+
 async def test_rule_1_a_job_goes_on_without_its_caller() -> None:
     async with open_writer() as (writer, _):
         gate = Gate()

@@ -1,0 +1,73 @@
+"""The write-ahead log beside other programs that read or lock the file: what it costs commits, and what is told (D1,
+D3).
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+import trio
+
+from store.builders import create, save, user
+from turnwire.store import writer_thread
+from turnwire.store.sqlite import SqliteStore, open_sqlite
+from turnwire.store.writer import Writer
+from turnwire.store.writer_thread import BUSY_MS
+
+PATIENCE_SECONDS = 60
+COMMITS = 2 * PATIENCE_SECONDS * 1000 // BUSY_MS
+"""So many are not done in time if each waits for another program as long as a locked file is waited for."""
+
+GROWS = "its write-ahead log has to grow"
+
+
+@pytest.fixture(autouse=True)
+def every_commit_is_followed_by_a_checkpoint_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_thread, "CHECKPOINT_PAGES", 1)
+    monkeypatch.setattr(writer_thread, "RESET_PAGES", 1)
+
+
+@contextmanager
+def reader(path: Path) -> Iterator[None]:
+    """Another program that holds on to what it reads, such as a backup."""
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        connection.execute("BEGIN; SELECT * FROM sessions").fetchall()
+        yield
+
+
+async def commit_many(store: SqliteStore, first: int) -> None:
+    with trio.fail_after(PATIENCE_SECONDS):
+        for sequence in range(first, first + COMMITS):
+            await store.commit(save(user(sequence)))
+
+
+async def test_D3_no_commit_waits_long_for_a_reader_that_stays_and_the_log_tells_of_it_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "turnwire.db"
+    async with open_sqlite(path) as store:
+        await store.commit([create()])
+        for time in range(2):
+            with reader(path), caplog.at_level(logging.WARNING):
+                await commit_many(store, 1 + time * (COMMITS + 1))
+            assert caplog.text.count(GROWS) == 1 + time
+            await store.commit(save(user((1 + time) * (COMMITS + 1))))  # with nobody there the log begins anew
+
+
+async def test_D1_a_file_that_is_locked_is_waited_for_as_long_as_before_such_a_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = WAL; CREATE TABLE sessions (number INTEGER)").fetchall()
+    connection.set_busy_timeout(BUSY_MS)
+    writer = Writer(connection, trio.lowlevel.current_trio_token(), retry_seconds=PATIENCE_SECONDS)
+    writer.start()
+    try:
+        with reader(path):
+            for number in range(2):  # behind the first one comes the checkpoint
+                await writer.run(lambda it, number=number: it.execute("INSERT INTO sessions VALUES (?)", (number,)))
+            assert await writer.run(lambda it: it.execute("PRAGMA busy_timeout").get) == BUSY_MS
+    finally:
+        await writer.aclose()
