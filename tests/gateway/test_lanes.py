@@ -1,5 +1,6 @@
 """The data lanes against a plain model: order within a Session, fairness between Sessions, and right sums."""
 
+import gc
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -121,3 +122,12 @@ def test_W6_who_was_silent_has_saved_nothing_up() -> None:
     for _ in range(50):
         model.add("b", Kind.MUTATION, 50)
     assert 8 <= [model.take() for _ in range(20)].count("b") <= 12
+
+
+def test_W6_lanes_of_sessions_that_are_over_do_not_pile_up() -> None:
+    lanes = Lanes()
+    for number in range(1000):
+        lanes.add(Kind.MUTATION, f"session-{number}", b"x")
+        lanes.take()
+    held = gc.get_referents(*gc.get_referents(lanes))
+    assert len(held) < 10, "of one that lasts long, for each Session that it ever had"

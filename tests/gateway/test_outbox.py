@@ -360,7 +360,8 @@ def test_R4_snapshot_parts_enter_one_at_a_time_when_the_lane_has_drained() -> No
     run.write(1)
     run.mutate("a", 5)
     run.drain()
-    assert [kind for kind, _, _ in unpacked(run.wire)][:2] == ["mutation", "mutation"], "the lane drains first"
+    kinds = [kind for kind, _, _ in unpacked(run.wire)]
+    assert kinds == ["mutation"] * 3 + ["snapshot"] * 3, "the lane drains first, also of what comes meanwhile"
     run = Run()
     run.snapshot("a", 3, 80)
     run.write(1)
@@ -369,6 +370,54 @@ def test_R4_snapshot_parts_enter_one_at_a_time_when_the_lane_has_drained() -> No
     run.drain()
     kinds = [kind for kind, _, _ in unpacked(run.wire)]
     assert kinds == ["snapshot", "mutation", "snapshot", "snapshot"], "the second waits until the first is gone"
+
+
+def test_R4_of_all_snapshots_one_part_waits_in_a_lane_and_mutations_go_before_the_others() -> None:
+    run = Run()
+    run.snapshot("a", 2, 10)
+    run.snapshot("b", 2, 10)
+    for number in range(3):
+        run.outbox.add_control(packed("control", "-", number, 90))
+    for _ in range(3):  # each lets a part into its lane, if one may come in, and writes nothing of it
+        run.write(1 << 30)
+    run.mutate("b", 5)
+    run.drain()
+    frames = unpacked(run.wire)
+    assert [kind for kind, _, _ in frames[:3]] == ["control"] * 3
+    assert [kind for kind, session, _ in frames if session == "b"] == ["mutation", "snapshot", "snapshot"]
+
+
+def test_W6_who_is_lagged_again_before_it_was_told_is_told_once() -> None:
+    run = Run()
+    run.write(1)
+    for size in (250, 250):
+        run.mutate("a", size)
+    assert run.outbox.is_lagged("a")
+    run.snapshot("a", 2, 10)
+    for size in (250, 250):
+        run.mutate("a", size)
+    assert run.outbox.is_lagged("a")
+    run.drain()
+    assert [kind for kind, _, _ in unpacked(run.wire)] == ["snapshot", "snapshot", "reload"]
+
+
+@pytest.mark.parametrize("lane", ["control", "data"])
+def test_W6_frames_are_joined_up_to_a_bound_and_a_larger_one_goes_alone(lane: str) -> None:
+    run = Run()
+    sizes = [10, 10, 10, 150, 10]
+    for number, size in enumerate(sizes):
+        if lane == "control":
+            run.outbox.add_control(packed("control", "-", number, size))
+        else:
+            run.mutate("a", size)
+    joined = []
+    while (head := run.outbox.head()) is not None:
+        frames = unpacked(bytes(head))
+        assert len(head) <= LIMITS.join_bytes or len(frames) == 1
+        joined.append(len(frames))
+        run.write(1 << 30)
+    assert sum(joined) == len(sizes)
+    assert max(joined) > 1
 
 
 @settings(max_examples=300)

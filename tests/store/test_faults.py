@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
 
@@ -217,6 +218,23 @@ async def test_D4_a_damaged_page_is_a_problem_that_hinders_nothing_else(tmp_path
             await store.commit(save(user(sequence, session_id="sound")))
             assert store.problem, "what is damaged stays damaged"
         assert sequences(await newest(store, "sound")) == [1, 2, 3]
+
+
+async def test_D4_what_this_program_cannot_read_is_told_as_a_trouble_of_the_file(tmp_path: Path) -> None:
+    """Such as a row that another program has changed."""
+    path = tmp_path / "turnwire.db"
+    async with open_sqlite(path, retry_seconds=0.01) as store:
+        await store.commit([create()])
+        with closing(apsw.Connection(str(path))) as other:
+            other.execute("""UPDATE sessions SET config = '{"approval_mode":7}'""")
+        with pytest.raises(StoreUnavailable, match="holds what this program cannot read"):
+            await store.session("s")
+        assert store.problem
+        with closing(apsw.Connection(str(path))) as other:
+            other.execute("""UPDATE sessions SET config = '{"approval_mode":"ask"}'""")
+        with trio.fail_after(PATIENCE_SECONDS):
+            await store.wait_writable()
+        assert (await store.session("s")).config.approval_mode == "ask"
 
 
 async def test_D4_a_disk_that_fails_while_opening_leaves_nothing_open(tmp_path: Path, disk: FaultyDisk) -> None:

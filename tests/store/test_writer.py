@@ -202,6 +202,15 @@ async def test_closing_lets_accepted_jobs_finish_and_refuses_others() -> None:
     assert results == [1]
 
 
+async def test_closing_is_waited_for_also_by_a_caller_that_is_cancelled() -> None:
+    async with open_writer() as (writer, connection):
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await writer.aclose()
+        with pytest.raises(apsw.ConnectionClosedError):
+            connection.execute("SELECT 1")
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_rule_1_cancelled_callers_leave_the_store_whole(seed: int) -> None:
     """Callers give up at any moment; each commit is there as a whole or not at all, and hinders no later one."""
