@@ -12,6 +12,7 @@ from turnwire.gateway import GatewaySettings
 from turnwire_protocol.codec import Format
 
 ON = GatewaySettings(compression=True)
+PATIENCE_SECONDS = 60.0
 FRAMES = ("mutation", "snapshot", "reload")
 
 
@@ -48,6 +49,19 @@ async def test_W6_compressed_frames_say_the_same_in_fewer_bytes(format: Format, 
         ]
         sent = [pipe.sent for pipe in world.downlinks]
         assert sent[0] < sent[1] / 4
+
+
+async def test_W6_what_a_client_that_keeps_up_is_told_over_a_socket_is_compressed_too() -> None:
+    with trio.fail_after(PATIENCE_SECONDS):
+        async with gateway_world(ON, network=True) as world, world.client(compression="deflate") as client:
+            world.sessions.add("s")
+            await client.result("subscribe", session_id="s")
+            before = world.gateway.traffic.bytes_out
+            for number, text in enumerate(numbered(100), start=1):
+                world.sessions.say("s", text)
+                await client.count(number, lambda frame: frame.get("variant") == "delta")
+            assert client.deltas("s") == numbered(100)
+            assert world.gateway.traffic.bytes_out - before < sum(map(len, numbered(100)))
 
 
 async def test_W6_compression_survives_a_slow_client_for_which_frames_are_dropped(autojump_clock: MockClock) -> None:

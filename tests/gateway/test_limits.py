@@ -214,7 +214,8 @@ async def test_W9_connections_of_one_address_are_counted_on_real_sockets() -> No
 
 async def test_W9_sockets_that_ask_for_nothing_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     with trio.fail_after(30):
-        async with gateway_world(GatewaySettings(max_handshakes=3), network=True) as world, world.client() as client:
+        settings = GatewaySettings(max_handshakes=3, open_timeout_s=3600)  # so it is not this that ends the fourth
+        async with gateway_world(settings, network=True) as world, world.client() as client:
             idle = [await world.stream() for _ in range(3)]
             await client.result("ping")
             answer = b""

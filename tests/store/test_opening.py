@@ -1,5 +1,6 @@
 """Opening a file: whose it is, which version it has, and who else has it open."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from store.builders import create, newest, save, user
 from store.child import child
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
 from turnwire.store.migrations import APPLICATION_ID, MIGRATIONS, check, migrate
+from turnwire.store.owner import OwnerLock
 from turnwire.store.sqlite import open_sqlite
 
 PATIENCE_SECONDS = 60
@@ -146,3 +148,29 @@ async def test_a_cancelled_owner_closes_the_file(tmp_path: Path) -> None:
         nursery.cancel_scope.cancel()
     await open_and_close(path)
     assert not path.with_name("turnwire.db-wal").exists()
+
+
+async def test_D2_whoever_closes_a_store_that_is_being_closed_waits_until_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "turnwire.db"
+    async with open_sqlite(path) as store, trio.open_nursery() as nursery:
+        begun = trio.Event()
+
+        async def close() -> None:
+            begun.set()
+            await store.aclose()
+
+        nursery.start_soon(close)
+        await begun.wait()
+        await store.aclose()
+        OwnerLock.acquire(path).release()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid":1}', b"7"])
+def test_D2_a_file_whose_owner_has_not_said_its_name_is_refused_all_the_same(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "turnwire.db"
+    with open(f"{path}.lock", "wb") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        owner.write(content)
+        owner.flush()
+        with pytest.raises(StoreLocked, match="in use by another process"):
+            OwnerLock.acquire(path)
