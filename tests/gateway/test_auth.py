@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnwire.gateway.auth import Doorman
+from turnwire.gateway.auth import Doorman, own_names
 
 doorman = Doorman(hosts=("chat.example", "2001:db8::7"), origins=("https://pages.example",))
 
@@ -43,6 +43,7 @@ def test_X1_own_names_and_own_pages_are_let_in(host: str, origin: str | None) ->
         ("192.168.1.5:8787", None),
         ("0.0.0.0:8787", None),
         ("localhost:8787@evil.example", None),
+        ("evil.example@localhost:8787", None),
         ("localhost/x", None),
         ("localhost:port", None),
         ("localhost:65536", None),
@@ -62,6 +63,7 @@ def test_X1_own_names_and_own_pages_are_let_in(host: str, origin: str | None) ->
         ("localhost:8787", "http://127.0.0.1:8787"),
         ("localhost:8787", "https://localhost"),
         ("localhost:8787", "http://localhost:8787@evil.example"),
+        ("localhost:8787", "http://evil.example@localhost:8787"),
         ("localhost:8787", "http://localhost:8787/path"),
         ("localhost:8787", "http://localhost:8787?"),
         ("localhost:8787", "http://local\thost:8787"),
@@ -75,3 +77,14 @@ def test_X1_all_others_are_kept_out(host: str | None, origin: str | None) -> Non
     refusal = doorman.refusal(host, origin)
     assert refusal is not None
     assert refusal.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("listens_on", "names"),
+    [("192.168.1.5", {"192.168.1.5"}), ("chat.example", {"chat.example"}), ("0.0.0.0", set()), ("::", set())],
+)
+def test_X1_the_address_that_is_listened_on_is_a_name_of_it_unless_it_stands_for_all(
+    listens_on: str, names: set[str]
+) -> None:
+    """A page may ask under 0.0.0.0 for what listens on this machine."""
+    assert set(own_names(listens_on)) == names

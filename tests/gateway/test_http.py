@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from gateway_world import World, gateway_world, no_traceback
-from turnwire.gateway import document, read_page
+from turnwire.gateway import GatewaySettings, document, read_page
 
 
 @dataclass
@@ -224,6 +224,23 @@ async def test_X1_strange_hosts_and_origins_get_403(
         assert (await get(world, path, host=host, extra=upgrade + extra)).status == 403
 
 
+@pytest.mark.parametrize("header", ["Host: localhost", "Origin: http://localhost", "Authorization: Bearer x"])
+@pytest.mark.parametrize("path", ["/", "/ws"])
+async def test_X1_what_decides_who_comes_in_may_not_be_said_twice(
+    path: str, header: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A proxy in front might have looked at the other one."""
+    upgrade = (
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    times = 1 if header.startswith("Host") else 2  # `get` says one, too
+    with no_traceback(caplog):
+        async with gateway_world() as world:
+            reply = await get(world, path, extra=upgrade + f"{header}\r\n" * times)
+            assert (reply.status, b"once only" in reply.body) == (400, True)
+
+
 async def test_X1_a_page_of_our_own_may_connect(autojump_clock: MockClock) -> None:
     async with gateway_world() as world, world.client(origin="http://localhost") as client:
         assert await client.result("ping") == {}
@@ -238,3 +255,18 @@ async def test_W9_a_request_that_never_ends_is_cut_off(
             await stream.send_all(b"GET / HTTP/1.1\r\nHost: local")
             assert await stream.receive_some() == b""
             assert trio.current_time() <= 21
+
+
+async def test_W3_an_opening_larger_than_what_may_come_before_hello_is_not_answered(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    opening = (
+        "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nX: {}\r\n\r\n"
+    )
+    with no_traceback(caplog):
+        async with gateway_world(GatewaySettings(hello_bytes=1000)) as world:
+            reply = await send(world, opening.format("x" * 500).encode())
+            assert reply is not None
+            assert reply.status == 101
+            assert await send(world, opening.format("x" * 1000).encode()) is None

@@ -256,7 +256,16 @@ async def test_X2_no_token_is_ever_logged(autojump_clock: MockClock, caplog: pyt
 
 
 @pytest.mark.parametrize(
-    "path", ["/ws?token=x", "/ws?a=1&access_token=x", "/ws?%74oken=x", "/?token", "/x?ToKeN=x", "/healthz?token=x"]
+    "path",
+    [
+        "/ws?token=x",
+        "/ws?a=1&access_token=x",
+        "/ws?%74oken=x",
+        "/?token",
+        "/x?ToKeN=x",
+        "/healthz?token=x",
+        "/ws?%20token+=x",
+    ],
 )
 async def test_X2_a_token_in_the_query_is_refused_with_the_reason(path: str, autojump_clock: MockClock) -> None:
     async with gateway_world() as world:

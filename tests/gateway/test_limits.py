@@ -301,3 +301,12 @@ async def test_W9_depth_is_a_setting(autojump_clock: MockClock) -> None:
         await client.result("session.create", metadata={"a": {}})
         refusal = await client.request("session.create", metadata={"a": {"b": {}}})
         assert (refusal["code"], refusal["field"]) == ("invalid_argument", "metadata.a.b")
+
+
+async def test_W9_a_subscription_that_was_refused_takes_no_place(autojump_clock: MockClock) -> None:
+    async with gateway_world(GatewaySettings(max_subscriptions=1)) as world, world.client() as client:
+        world.sessions.add("s")
+        for number in range(3):
+            assert (await client.request("subscribe", session_id=f"nowhere-{number}"))["code"] == "not_found"
+        assert (await client.request("reload", session_id="nowhere-0"))["code"] == "not_found"
+        assert "epoch" in await client.result("subscribe", session_id="s")

@@ -1,5 +1,7 @@
 """Token buckets and counts against plain models (W9)."""
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,3 +132,11 @@ def test_W9_one_address_that_asks_for_nothing_leaves_places_to_others() -> None:
     assert [admission.arrive("192.0.2.1") is None for _ in range(3)] == [False, False, True]
     held[0].end()
     assert admission.arrive("127.0.0.1") is not None, "this machine is not counted"
+
+
+def test_W9_places_that_are_free_again_do_not_pile_up() -> None:
+    places = Places(10, 1)
+    for key in range(1000):
+        places.enter(key)
+        places.leave(key)
+    assert len(gc.get_referents(*gc.get_referents(places))) < 50, "of one for each address that ever came"

@@ -77,6 +77,60 @@ async def test_W8_after_the_announcement_clients_are_served_and_new_ones_refused
         assert 1 <= int(refusal.response.headers["Retry-After"]) <= 5
 
 
+async def opened(world: World) -> str:
+    """What becomes of a client that comes as the server is about to stop."""
+    became = "told"
+    try:
+        async with world.client() as client:
+            await client.op("draining")
+    except* InvalidStatus:
+        became = "refused"
+    return became
+
+
+async def test_W8_whoever_comes_in_the_moment_of_the_announcement_is_told_or_refused(autojump_clock: MockClock) -> None:
+    seen: set[str] = set()
+
+    async def come(world: World) -> None:
+        with trio.fail_after(60):
+            seen.add(await opened(world))
+
+    for steps in range(60):
+        async with gateway_world() as world, trio.open_nursery() as nursery:
+            nursery.start_soon(come, world)
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            world.gateway.announce()
+    assert seen == {"told", "refused"}
+
+
+async def test_W8_whoever_comes_in_the_moment_of_the_end_is_closed_with_1012_or_refused(
+    autojump_clock: MockClock,
+) -> None:
+    """The server is kept a while by somebody else, who does not answer its close."""
+    seen: set[int | None] = set()
+
+    async def come(world: World) -> None:
+        try:
+            async with world.client(hello=False) as client:
+                seen.add(await client.wait_closed())
+        except* InvalidStatus:
+            seen.add(503)
+
+    for steps in range(60):
+        async with gateway_world() as world, await world.stream() as silent, trio.open_nursery() as nursery:
+            await silent.send_all(
+                b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+            )
+            await wait_all_tasks_blocked()
+            nursery.start_soon(come, world)
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            await world.gateway.drain()
+    assert seen == {1012, 503}
+
+
 async def test_W8_what_was_asked_before_the_end_is_answered_before_the_close(autojump_clock: MockClock) -> None:
     async with gateway_world() as world, world.client() as client, world.client() as idle:
         world.sessions.add("s")
@@ -93,6 +147,33 @@ async def test_W8_what_was_asked_before_the_end_is_answered_before_the_close(aut
         assert trio.current_time() < 2
         assert [frame["id"] for frame in client.ops("result")] == asked
         assert late not in [frame.get("id") for frame in client.frames], "the end is not put off by new requests"
+
+
+async def test_X3_of_a_connection_that_is_being_closed_no_further_request_is_begun(autojump_clock: MockClock) -> None:
+    async with gateway_world() as world, world.client() as client:
+        session = world.sessions.add("s")
+        world.sessions.hold = trio.Event()
+        for number in range(5):
+            await client.ask("prompt", session_id="s", client_request_id=f"r{number}", text="x")
+        await wait_all_tasks_blocked()
+        world.gateway.revoke("local")
+        world.sessions.hold.set()
+        assert await client.wait_closed() == 4401
+        await wait_all_tasks_blocked()
+        assert len(session.items) == 1, "the one that was being answered"
+
+
+async def test_W8_what_was_said_in_the_moment_of_the_end_is_sent_before_the_close(autojump_clock: MockClock) -> None:
+    for _ in range(10):  # which task is the first in such a moment is chance
+        async with gateway_world() as world, world.client() as client:
+            world.sessions.add("s")
+            await client.result("subscribe", session_id="s")
+            world.gateway.announce()
+            await client.op("draining")
+            world.sessions.say("s", "the last word")
+            await world.gateway.drain()
+            assert await client.wait_closed() == 1012
+            assert client.deltas("s") == ["the last word"]
 
 
 async def test_W8_a_request_that_is_never_answered_holds_up_the_end_for_a_bounded_time(

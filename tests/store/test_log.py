@@ -66,8 +66,8 @@ async def test_D1_a_file_that_is_locked_is_waited_for_as_long_as_before_such_a_c
     writer.start()
     try:
         with reader(path):
-            for number in range(2):  # behind the first one comes the checkpoint
-                await writer.run(lambda it, number=number: it.execute("INSERT INTO sessions VALUES (?)", (number,)))
+            for _ in range(2):  # behind the first one comes the checkpoint
+                await writer.run(lambda it: it.execute("INSERT INTO sessions VALUES (1)"))
             assert await writer.run(lambda it: it.execute("PRAGMA busy_timeout").get) == BUSY_MS
     finally:
         await writer.aclose()

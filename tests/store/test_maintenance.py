@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -9,6 +10,7 @@ import pytest
 import trio
 
 from store.builders import agent, create, messages, newest, save, sequences, text, turn, user
+from turnwire.store import maintenance
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
 from turnwire.store.maintenance import back_up, check_file, migrate_file
 from turnwire.store.migrations import MIGRATIONS
@@ -170,6 +172,45 @@ def test_a_backup_replaces_nothing_and_leaves_nothing_behind(path: Path, tmp_pat
         back_up(path, tmp_path / "other.db")
     assert not list(tmp_path.glob("other.db*"))
     assert turnwire_db("backup", path, tmp_path / "no" / "where.db").returncode == 1
+
+
+def test_a_backup_that_was_cut_off_does_not_hinder_the_next_one(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy.db.part").write_text("what a process that was killed has left")
+    back_up(path, tmp_path / "copy.db")
+    assert check_file(tmp_path / "copy.db") == []
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_backup_does_not_replace_what_has_appeared_meanwhile(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+
+    def interfere(_done: int, _total: int) -> None:
+        target.write_text("precious")
+
+    with pytest.raises(FileExistsError):
+        back_up(path, target, progress=interfere)
+    assert target.read_text() == "precious"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_backup_does_not_begin_anew_when_the_file_is_written_to(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a copy of a large file that is written to all the time would never end."""
+    monkeypatch.setattr(maintenance, "BACKUP_PAGES", 1)
+    left: list[int] = []
+    with closing(apsw.Connection(str(path))) as other:
+
+        def write(done: int, total: int) -> None:
+            left.append(total - done)
+            assert len(left) <= total
+            other.execute("UPDATE sessions SET title = ?", (f"title {done}",))
+
+        back_up(path, tmp_path / "copy.db", progress=write)
+    assert len(left) > 5
+    assert left == sorted(left, reverse=True)
+    with closing(apsw.Connection(str(tmp_path / "copy.db"))) as copy:
+        assert copy.execute("SELECT title FROM sessions").get is None, "as it was when the copy began"
 
 
 def test_a_file_of_the_newest_version_needs_no_migration(path: Path) -> None:
