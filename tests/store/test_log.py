@@ -71,3 +71,14 @@ async def test_D1_a_file_that_is_locked_is_waited_for_as_long_as_before_such_a_c
             assert await writer.run(lambda it: it.execute("PRAGMA busy_timeout").get) == BUSY_MS
     finally:
         await writer.aclose()
+
+
+async def test_W8_the_log_is_copied_at_the_end_although_another_program_has_the_file_open(tmp_path: Path) -> None:
+    """SQLite itself does that only for the last one that closes the file."""
+    path = tmp_path / "turnwire.db"
+    async with open_sqlite(path) as store:
+        await store.commit([create()])
+        other = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        assert other.execute("SELECT count(*) FROM sessions").get == 1
+    with closing(other):
+        assert path.with_name(f"{path.name}-wal").stat().st_size == 0
