@@ -1,9 +1,29 @@
 """The archive: what is in it is out of the listing, otherwise as it was, and comes back (S9, T1)."""
 
+from typing import Any
+
 import pytest
+import trio
 
 from sessions_world import MakeWorld, World, exchange, text_answer
+from turnwire.store.base import SessionListing
+from turnwire.store.memory import MemoryStore
 from turnwire_protocol.codes import RequestError
+
+
+class LateListing(MemoryStore):
+    """What it has read of the listing takes its time to arrive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = trio.Event()
+        self.arrives = trio.Event()
+
+    async def sessions(self, **arguments: Any) -> SessionListing:
+        listing = await super().sessions(**arguments)
+        self.read.set()
+        await self.arrives.wait()
+        return listing
 
 
 async def listed(w: World, *, archived: bool = False) -> list[str]:
@@ -27,6 +47,27 @@ async def test_an_archived_session_is_listed_apart_until_it_is_brought_back(
         await w.registry.update("s1", archived=True, title="Both at once")
         assert await listed(w, archived=True) == ["s1"]
         assert (await w.registry.get("s1")).title == "Both at once"
+
+
+@pytest.mark.parametrize("archived", [False, True])
+async def test_W1_no_listing_holds_a_session_that_has_changed_places_while_it_was_read(
+    archived: bool, autojump_clock: object, world: MakeWorld
+) -> None:
+    store = LateListing()
+    async with world(store=store) as w:
+        await w.session()
+        await w.registry.update("s1", archived=archived)
+        found: list[str] = []
+
+        async def look() -> None:
+            found.extend(await listed(w, archived=archived))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look)
+            await store.read.wait()
+            await w.registry.update("s1", archived=not archived)
+            store.arrives.set()
+        assert found == []
 
 
 async def test_W4_a_snapshot_tells_whether_the_session_is_archived(autojump_clock: object, world: MakeWorld) -> None:

@@ -158,8 +158,9 @@ class Registry:
                 )
         except ValueError:
             raise RequestError("invalid_argument", "before: not a cursor of this server", field="before") from None
+        items = (self._frame(record) for record in listing.items)  # some may have changed places since they were read
         return frames.SessionPage(
-            items=tuple(self._frame(record) for record in listing.items),
+            items=tuple(item for item in items if (item.archived_at is not UNSET) == archived),
             next_before=UNSET if listing.next_before is None else listing.next_before,
             has_more=listing.has_more,
         )
