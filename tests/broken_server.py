@@ -33,6 +33,9 @@ SLOW_PIPE_BYTES: Final = 16 * 1024
 TICK_MS: Final = 1_000
 
 HEADER_END: Final = b"\r\n\r\n"
+CLOSE: Final = bytes([0x80 | Opcode.CLOSE])
+"""How a close frame begins."""
+
 FORMATS: Final[dict[int, Format]] = {Opcode.TEXT: "json", Opcode.BINARY: "msgpack"}
 
 
@@ -42,6 +45,9 @@ class Liar:
     closes_when_full = False
     """Closes the connection of a client that has let the network fill up."""
 
+    hears_closes = True
+    """The server learns that a client closes its connection."""
+
     def said(self, frame: Map) -> list[Map]:
         """What the client gets of a frame from the server."""
         return [frame]
@@ -49,6 +55,10 @@ class Liar:
     def asked(self, request: Map) -> list[Map]:
         """What the server gets of a request."""
         return [request]
+
+    def last_words(self) -> list[Map]:
+        """What a client of JSON gets just before the close frame."""
+        return []
 
     def format(self, format: Format) -> Format:
         """How frames to the client are encoded."""
@@ -102,16 +112,18 @@ class LyingStream(trio.abc.HalfCloseableStream):
         self._to_server = Splitter()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        out = b"".join(
-            lied
-            for piece in self._to_client.feed(bytes(data))
-            for lied in _through(piece, self._liar.said, self._liar.format, mask=False)
-        )
+        out = b"".join(lied for piece in self._to_client.feed(bytes(data)) for lied in self._told(piece))
         network = self._inner.outgoing
         if self._liar.closes_when_full and len(network.held) + len(out) > network.capacity:
             await trio.aclose_forcefully(self._inner)
             raise trio.BrokenResourceError
         await self._inner.send_all(out)
+
+    def _told(self, piece: bytes) -> Iterator[bytes]:
+        if piece.startswith(CLOSE):
+            for frame in self._liar.last_words():
+                yield Frame(Opcode.TEXT, encode(frame, "json")).serialize(mask=False)
+        yield from _through(piece, self._liar.said, self._liar.format, mask=False)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         while True:
@@ -121,6 +133,7 @@ class LyingStream(trio.abc.HalfCloseableStream):
             out = b"".join(
                 lied
                 for piece in self._to_server.feed(data)
+                if self._liar.hears_closes or not piece.startswith(CLOSE)
                 for lied in _through(piece, self._liar.asked, lambda format: format, mask=True)
             )
             if out:

@@ -77,6 +77,10 @@ class GatedStream(trio.abc.HalfCloseableStream):
         self._open = trio.Event()
         self._open.set()
 
+    @property
+    def stalled(self) -> bool:
+        return not self._open.is_set()
+
     def stall(self) -> None:
         self._open = trio.Event()
 
@@ -185,10 +189,28 @@ class Peer:
         finally:
             await trio.aclose_forcefully(stream)
 
-    async def aclose(self) -> None:
-        """Leaves without ceremony."""
-        if self._link is not None:
-            await self._link.stream.cut("end")
+    async def leave(self, seconds: float) -> None:
+        """Ends the connection, and hears all that the server says until then: a last request is answered behind all
+        before it (W3), and a close behind all that was sent. The server may take so long for each.
+
+        A client that reads nothing, or whose connection has ended, has nothing more to hear. Raises Broken.
+        """
+        link = self._link
+        if link is not None and link.code is None and not link.stream.stalled:
+            if link.tick_ms:  # before its `welcome` a client may ask nothing
+                await self._ask_last(link, seconds)
+            with trio.move_on_after(seconds):  # that a close is answered is what a timeline asks (W8)
+                await link.connection.aclose()
+                await self.until(lambda: link.code is not None, gone=True)
+        if self._broken is not None:
+            raise self._broken
+
+    async def _ask_last(self, link: Link, seconds: float) -> None:
+        with trio.move_on_after(seconds) as scope:
+            request_id = await self.send({"op": "ping"})
+            await self.until(lambda: request_id is not None and answer_to(link, request_id) is not None)
+        if scope.cancelled_caught:
+            raise Broken("W3", f"the last request, a ping, was not answered within {seconds:g} s")
 
     # ------------------------------------------------------------------------------------------------------- sending
 

@@ -50,7 +50,7 @@ class ServerRun:
         }
 
     async def play(self) -> None:
-        """Raises Failure at the first step that fails."""
+        """Raises Failure at the first step that fails, or for what the server says until the last client has left."""
         for number, step in enumerate(self._timeline.steps, start=1):
             seconds = self._seconds if step.seconds is None else step.seconds
             where = f"step {number} ({step.__struct_config__.tag})"
@@ -66,11 +66,11 @@ class ServerRun:
                 raise Failure(f"{where}: {broken.sentence}", broken.rule) from None
             except (Mismatch, UnknownVariable, OSError, InvalidHandshake) as error:
                 raise Failure(f"{where}: {error}", self._timeline.rules[0]) from None
-
-    async def leave(self) -> None:
-        """Ends all connections."""
-        for peer in self._scene.peers.values():
-            await peer.aclose()
+        try:
+            for peer in self._scene.peers.values():
+                await peer.leave(self._seconds)
+        except Broken as broken:
+            raise Failure(f"at its end: {broken.sentence}", broken.rule) from None
 
     async def _repeat(self, step: steps.Repeat) -> None:
         for _ in range(step.times):

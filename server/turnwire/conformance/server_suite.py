@@ -98,7 +98,6 @@ async def _failure_of(server: ServerUnderTest, content: ServerTimelines, timelin
                 await run.play()
             except Failure as failed:
                 failure = failed  # kept, since the nursery would wrap it
-            await run.leave()
             nursery.cancel_scope.cancel()
     except ServerEnded as ended:
         return Failure(str(ended), timeline.rules[0])
