@@ -7,13 +7,19 @@ jump to the next deadline, and to the one after it, until the system happens to 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import trio
 from trio.testing import MockClock, active_thread_count
 
+_installed: Final = trio.lowlevel.RunVar["_StandsForThreads | None"]("turnwire_stands_for_threads", None)
+
 
 class _StandsForThreads(trio.abc.Instrument):
+    """One for all blocks of a run: each on its own would give back a threshold that another has set."""
+
     def __init__(self, clock: MockClock) -> None:
+        self.blocks = 0
         self._clock = clock
         self._threshold = clock.autojump_threshold
         self._standing = False
@@ -34,10 +40,17 @@ def time_waits_for_threads() -> Iterator[None]:
     if not isinstance(clock, MockClock):
         yield
         return
-    instrument = _StandsForThreads(clock)
-    trio.lowlevel.add_instrument(instrument)
+    instrument = _installed.get()
+    if instrument is None:
+        instrument = _StandsForThreads(clock)
+        _installed.set(instrument)
+        trio.lowlevel.add_instrument(instrument)
+    instrument.blocks += 1
     try:
         yield
     finally:
-        trio.lowlevel.remove_instrument(instrument)
-        instrument.stand(False)
+        instrument.blocks -= 1
+        if not instrument.blocks:
+            _installed.set(None)
+            trio.lowlevel.remove_instrument(instrument)
+            instrument.stand(False)
