@@ -16,7 +16,7 @@ from websockets.frames import Frame, Opcode
 
 from gateway_world import LinkStream, MemoryListener, Pipe
 from sessions_world import open_world
-from turnwire.conformance.peer import Stream
+from turnwire.conformance.streams import Stream
 from turnwire.gateway import Gateway, GatewaySettings, OpenAccess, document
 from turnwire.models.scripted import ScriptedProvider
 from turnwire.tools.registry import ToolRegistry

@@ -14,7 +14,7 @@ from bench.fanout.run import GATEWAY, TRIO_LOOP, WHOLE, Scenario, Server, measur
 from bench.rows import Row, row
 from gateway_world import gateway_world
 from turnwire import Turnwire
-from turnwire.conformance.peer import TcpDialer
+from turnwire.conformance.streams import TcpDialer
 from turnwire.gateway import GatewaySettings
 from turnwire.gateway.outbox import OutboxLimits
 from turnwire.gateway.wire import wire_parts_of

@@ -20,8 +20,8 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMes
 from websockets.trio.client import connect
 
 from harness import Map, Refused, ServerProcess, WireClient, server_process, wire_client
-from turnwire.conformance.peer import Stream, TcpDialer
 from turnwire.conformance.processes import free_port
+from turnwire.conformance.streams import Stream, TcpDialer
 from turnwire.store.maintenance import check_file
 from turnwire_protocol.view import SessionView
 

@@ -7,9 +7,9 @@ import trio
 
 from turnwire.conformance.driver import DrivenClient, DriverError
 from turnwire.conformance.patterns import Mismatch, UnknownVariable, Variables, fill, match, matches
+from turnwire.conformance.shapes import Map
 from turnwire.conformance.stage import WELCOME, Guest, Stage
-from turnwire.conformance.verdict import Failure
-from turnwire.conformance.witness import Broken, Map
+from turnwire.conformance.verdict import Broken, Failure
 from turnwire_protocol import client_steps as steps
 from turnwire_protocol.timeline_steps import Close, Cut, Send
 from turnwire_protocol.timelines import ClientTimeline
@@ -75,6 +75,8 @@ class ClientRun:
             self._named[step.name] = number
 
     async def _returns(self, step: steps.Returns) -> None:
+        if step.to not in self._named:
+            raise UnknownVariable(f"no command is called {step.to}")
         number = self._named[step.to]
         self._last = f"the command {step.to} has come to nothing"
         await self._client.until(lambda: number in self._client.answers)

@@ -1,6 +1,7 @@
 """`turnwire conformance`: its arguments, and what it prints."""
 
 import argparse
+import shlex
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -15,9 +16,9 @@ import trio
 
 from turnwire.conformance.client_suite import play_clients
 from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
-from turnwire.conformance.peer import TcpDialer
 from turnwire.conformance.processes import has_folder
 from turnwire.conformance.server_suite import JOBS, ServerUnderTest, fresh_servers, play_all
+from turnwire.conformance.streams import TcpDialer
 from turnwire.conformance.verdict import Verdict, table
 from turnwire.gateway.tokens import read_key
 from turnwire_protocol.timelines import (
@@ -39,6 +40,9 @@ examples:
   turnwire conformance --client 'python -m turnwire.conformance.python_client'
       a client program, driven over its standard input and output
 """
+
+DEFAULT_PORT: Final = 80
+"""Of `ws://`."""
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -68,11 +72,17 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--only", metavar="TEXT", help="only timelines with this in their name, file or rules")
     parser.add_argument("--timelines", metavar="FOLDER", type=Path, help="other timelines than the built-in ones")
-    parser.add_argument("--jobs", metavar="N", type=int, default=JOBS, help=f"timelines at a time [{JOBS}]")
+    parser.add_argument("--jobs", metavar="N", type=_count, default=JOBS, help=f"timelines at a time [{JOBS}]")
     parser.add_argument(
         "--seconds", metavar="S", type=float, default=30.0, help="how long an ordinary step may take [30]"
     )
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected an integer from 1 on, got {text!r}")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -91,6 +101,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace, files: list[tuple[str, TimelineFile]]) -> list[Verdict]:
+    for name in ("server_command", "client"):
+        if getattr(options, name) is not None and not shlex.split(getattr(options, name)):
+            raise ValueError(f"--{name.replace('_', '-')}: expected a command")
     if options.client is not None:
         if options.server is not None or options.server_command is not None:
             raise ValueError("a client and a server cannot be tested at once")
@@ -123,7 +136,11 @@ async def _server(options: argparse.Namespace) -> AsyncIterator[ServerUnderTest]
 
 
 def _dialer(url: str) -> TcpDialer:
-    parts = urlsplit(url)
-    if parts.scheme != "ws" or parts.hostname is None:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+    except ValueError:  # such as a port that is no number
+        host = None
+    if host is None or parts.scheme != "ws":
         raise ValueError(f"--server: expected a URL such as ws://127.0.0.1:8787/ws, got {url!r}")
-    return TcpDialer(url, parts.hostname, parts.port or 80)
+    return TcpDialer(url, host, port)

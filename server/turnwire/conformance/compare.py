@@ -3,12 +3,19 @@
 from typing import Any, Final
 
 from turnwire.conformance.patterns import Mismatch
-from turnwire.conformance.peer import state_of
-from turnwire.conformance.witness import Broken, Map
+from turnwire.conformance.shapes import Map
+from turnwire.conformance.verdict import Broken
 from turnwire_protocol.view import SessionView
 
 SHOWN_CHARACTERS: Final = 160
 """How much of a value is shown to the reader of a verdict."""
+
+
+def state_of(view: SessionView) -> Map:
+    """The view's state as one map, as timelines speak of it; what is absent is left out."""
+    names = ("status", "reason", "epoch", "seq", "session", "messages", "turn", "queue", "interactions", "total")
+    state = {name: getattr(view, name) for name in (*names, "has_more", "next_before_sequence")}
+    return {name: value for name, value in state.items() if value is not None}
 
 
 def comparable(view: SessionView, start: int) -> Map:
@@ -39,6 +46,18 @@ def short(value: Any) -> str:
     """The value as text, cut off where it gets long."""
     text = repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def check_snapshot(snapshot: Map, view: SessionView) -> None:
+    """A Message at the revision at which the view holds it already is the same (S6). Raises Broken."""
+    if snapshot["epoch"] != view.epoch:
+        return
+    held = {(message["message_id"], message["revision"]): message for message in view.messages}
+    for message in snapshot["page"]["items"]:
+        known = held.get((message["message_id"], message["revision"]), message)
+        if known != message:
+            where = f"revision {message['revision']} of Message {message['message_id']}"
+            raise Broken("S6", f"{where} is another in the snapshot than before: {difference(known, message)}")
 
 
 def check_history(items: list[Map], total: int, view: SessionView | None) -> None:

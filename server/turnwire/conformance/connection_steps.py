@@ -1,16 +1,23 @@
 """Steps about connections: how they begin and end, and plain HTTP beside them."""
 
+import re
 import time
+from typing import Final
 
 import trio
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from turnwire.conformance.patterns import Mismatch, match
 from turnwire.conformance.peer import Peer
 from turnwire.conformance.scene import Doing, Scene
+from turnwire.conformance.streams import Stream
 from turnwire.gateway.tokens import create_token
 from turnwire_protocol import server_steps as steps
 from turnwire_protocol.timeline_steps import Close, Cut
+
+STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})\b")
+MAX_LINE_BYTES: Final = 256
+"""No status line of HTTP is longer."""
 
 
 class ConnectionSteps:
@@ -41,6 +48,8 @@ class ConnectionSteps:
             if refusal.response.status_code != step.refused:
                 raise Mismatch(f"the opening was answered by {refusal.response.status_code}") from None
             return
+        except ConnectionClosed:
+            raise Mismatch("the connection ended before the WebSocket was open") from None
         if step.refused is not None:
             raise Mismatch(f"a WebSocket was opened, and should have been refused with {step.refused}")
         if step.hello:
@@ -84,17 +93,27 @@ class ConnectionSteps:
         await trio.lowlevel.checkpoint()
 
     async def _http(self, step: steps.Http) -> None:
-        stream = await self._scene.dialer.open_stream()
-        async with stream:
-            headers = {"Host": self._scene.dialer.url.split("/")[2], "Connection": "close", **step.headers}
-            lines = [f"GET {step.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-            await stream.send_all("\r\n".join(lines).encode())
-            head = b""
-            while b"\r\n" not in head:
-                chunk = await stream.receive_some()
-                if not chunk:
-                    raise Mismatch(f"GET {step.path} was not answered")
-                head += bytes(chunk)
-        status = int(head.split(b" ")[1])
-        if status != step.status:
-            raise Mismatch(f"GET {step.path} was answered by {status}, expected {step.status}")
+        headers = {"Host": self._scene.dialer.url.split("/")[2], "Connection": "close", **step.headers}
+        lines = [f"GET {step.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        async with await self._scene.dialer.open_stream() as stream:
+            try:
+                answer = await _first_line(stream, "\r\n".join(lines).encode())
+            except trio.BrokenResourceError as error:
+                raise Mismatch(f"GET {step.path} was not answered: {error}") from None
+        status = STATUS.match(answer)
+        if status is None:
+            raise Mismatch(f"GET {step.path} was answered by {answer!r}")
+        if int(status[1]) != step.status:
+            raise Mismatch(f"GET {step.path} was answered by {int(status[1])}, expected {step.status}")
+
+
+async def _first_line(stream: Stream, request: bytes) -> bytes:
+    """Of what comes for the request; what there is when it ends sooner, or gets too long."""
+    await stream.send_all(request)
+    came = b""
+    while b"\r\n" not in came and len(came) < MAX_LINE_BYTES:
+        chunk = await stream.receive_some(MAX_LINE_BYTES)
+        if not chunk:
+            break
+        came += bytes(chunk)
+    return came.partition(b"\r\n")[0]

@@ -8,7 +8,7 @@ from turnwire.conformance.compare import short
 from turnwire.conformance.patterns import Mismatch, matches
 from turnwire.conformance.peer import Link, Peer
 from turnwire.conformance.scene import Doing, Scene
-from turnwire.conformance.witness import Map
+from turnwire.conformance.shapes import Map
 from turnwire_protocol import server_steps as steps
 from turnwire_protocol.timeline_steps import Send
 
@@ -41,7 +41,7 @@ class FrameSteps:
 
     async def _answer(self, step: steps.Answer) -> None:
         peer = self._scene.peer(step.by)
-        await self._scene.answered(peer, peer.named[step.to], step.result, step.error)
+        await self._scene.answered(peer, peer.id_of(step.to), step.result, step.error)
 
     async def _expect(self, step: steps.Expect) -> None:
         peer = self._scene.peer(step.by)

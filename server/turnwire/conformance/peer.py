@@ -4,27 +4,27 @@ What it does when is the timeline's (`server_run`); what its frames must be like
 """
 
 import logging
-import socket
-import struct
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
 import trio
 from websockets.exceptions import ConnectionClosed
 from websockets.trio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from turnwire.conformance.witness import Broken, Map, Witness
+from turnwire.conformance.compare import check_snapshot
+from turnwire.conformance.patterns import UnknownVariable
+from turnwire.conformance.shapes import Map
+from turnwire.conformance.streams import Dialer, GatedStream
+from turnwire.conformance.verdict import Broken
+from turnwire.conformance.witness import Witness
 from turnwire_protocol.codec import Format, decode_map, encode
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
 from turnwire_protocol.view import SessionView
 
 SUBPROTOCOLS: Final[dict[Format, str]] = {"json": SUBPROTOCOL_JSON, "msgpack": SUBPROTOCOL_MSGPACK}
-SLOW_BUFFER_BYTES: Final = 16 * 1024
-"""The system's receive buffer of a client that will stall, so that the server notices soon."""
-
 ABNORMAL: Final = 1006
 """How a connection ended that saw no close frame."""
 
@@ -32,86 +32,6 @@ QUIET: Final = logging.getLogger("turnwire.conformance.websockets")
 """The pack tears connections apart on purpose; what websockets has to say of that is no news."""
 
 QUIET.setLevel(logging.CRITICAL + 1)
-
-Stream: TypeAlias = trio.abc.HalfCloseableStream
-
-
-class Dialer(Protocol):
-    """The way to the server that is under test."""
-
-    @property
-    def url(self) -> str:
-        """The WebSocket's URL."""
-
-    async def open_stream(self, *, slow: bool = False) -> Stream:
-        """A fresh connection, before any HTTP. Raises OSError."""
-
-
-class TcpDialer:
-    """Over the network, to host and port of a `ws://` URL."""
-
-    def __init__(self, url: str, host: str, port: int) -> None:
-        self._url, self._host, self._port = url, host, port
-
-    @property
-    def url(self) -> str:
-        return self._url
-
-    async def open_stream(self, *, slow: bool = False) -> Stream:
-        if not slow:
-            return await trio.open_tcp_stream(self._host, self._port)
-        family, kind, protocol, _, address = (
-            await trio.socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-        )[0]
-        raw = trio.socket.socket(family, kind, protocol)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLOW_BUFFER_BYTES)
-        await raw.connect(address)
-        return trio.SocketStream(raw)
-
-
-class GatedStream(trio.abc.HalfCloseableStream):
-    """A stream that can stop to read, and end in every way."""
-
-    def __init__(self, inner: Stream) -> None:
-        self._inner = inner
-        self._open = trio.Event()
-        self._open.set()
-
-    @property
-    def stalled(self) -> bool:
-        return not self._open.is_set()
-
-    def stall(self) -> None:
-        self._open = trio.Event()
-
-    def read_on(self) -> None:
-        self._open.set()
-
-    async def cut(self, how: str) -> None:
-        """`reset` throws away what is under way, `end` is an orderly end of the bytes."""
-        self._open.set()
-        if how == "reset" and isinstance(self._inner, trio.SocketStream):
-            self._inner.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        await trio.aclose_forcefully(self._inner)
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._inner.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._inner.wait_send_all_might_not_block()
-
-    async def send_eof(self) -> None:
-        await self._inner.send_eof()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        await self._open.wait()
-        data = await self._inner.receive_some(max_bytes)
-        await self._open.wait()
-        return data
-
-    async def aclose(self) -> None:
-        self._open.set()
-        await self._inner.aclose()
 
 
 class Link:
@@ -138,7 +58,7 @@ class Peer:
         self.views: dict[str, SessionView] = {}
         self.follow = True
         """Sends `reload` when a view asks for it."""
-        self.named: dict[str, int] = {}
+        self._named: dict[str, int] = {}
         """Ids of requests that the timeline has names for."""
         self._nursery = nursery
         self._ids = count(1)
@@ -152,10 +72,24 @@ class Peer:
             raise ValueError(f"client {self.name} has never connected")
         return self._link
 
+    def view(self, session_id: str) -> SessionView:
+        """The client's view of the Session. Raises UnknownVariable when it has never subscribed to it."""
+        if session_id not in self.views:
+            raise UnknownVariable(f"client {self.name} has no view of Session {session_id}")
+        return self.views[session_id]
+
+    def id_of(self, name: str) -> int:
+        """The id of the request that was sent under this name. Raises UnknownVariable."""
+        if name not in self._named:
+            raise UnknownVariable(f"client {self.name} has sent no request called {name}")
+        return self._named[name]
+
     async def open(
         self, dialer: Dialer, *, format: Format, subprotocols: Iterable[str] | None, headers: dict[str, str], slow: bool
     ) -> None:
-        """Opens a WebSocket. Raises websockets' InvalidStatus when it is refused, OSError."""
+        """Opens a WebSocket. Raises OSError, and websockets' InvalidStatus when it is refused, or InvalidHandshake or
+        ConnectionClosed when something else comes of it.
+        """
         stream = GatedStream(await dialer.open_stream(slow=slow))
         offered = [SUBPROTOCOLS[format]] if subprotocols is None else list(subprotocols)
         opening = connect(
@@ -221,7 +155,7 @@ class Peer:
             del frame["id"]
         request_id = frame.get("id")
         if name is not None and request_id is not None:
-            self.named[name] = request_id
+            self._named[name] = request_id
         if frame.get("op") == "subscribe" and isinstance(frame.get("session_id"), str):
             self.views.setdefault(frame["session_id"], SessionView(frame["session_id"]))
         format = self.link.format
@@ -258,6 +192,9 @@ class Peer:
                 raise Broken("W2", f"a {'text' if isinstance(data, str) else 'binary'} frame in {link.format}")
             frame = decode_map(data, link.format)
             link.witness.received(frame, len(data))
+            view = self.views.get(frame.get("session_id", ""))
+            if view is not None and frame["op"] == "snapshot":
+                check_snapshot(frame, view)
         except RequestError as error:
             self._blame(Broken("W2", error.message))
             return
@@ -267,7 +204,6 @@ class Peer:
         link.frames.append(frame)
         if frame["op"] == "welcome":
             link.tick_ms = frame["tick_ms"]
-        view = self.views.get(frame.get("session_id", ""))
         if view is not None and view.receive(frame) == "reload" and self.follow:
             self._nursery.start_soon(self.send, {"op": "reload", "session_id": view.session_id})
         self._wake()
@@ -306,10 +242,3 @@ def _read(data: str | bytes, format: Format) -> Map:
 def answer_to(link: Link, request_id: int) -> Map | None:
     """The frame that answers the request, if it has come."""
     return next((frame for frame in link.frames if frame.get("id") == request_id), None)
-
-
-def state_of(view: SessionView) -> Map:
-    """The view's state as one map, as timelines speak of it; what is absent is left out."""
-    names = ("status", "reason", "epoch", "seq", "session", "messages", "turn", "queue", "interactions", "total")
-    state = {name: getattr(view, name) for name in (*names, "has_more", "next_before_sequence")}
-    return {name: value for name, value in state.items() if value is not None}

@@ -5,8 +5,8 @@ from typing import Protocol
 import trio
 
 from turnwire.conformance.patterns import match
-from turnwire.conformance.peer import Dialer
 from turnwire.conformance.scene import Doing, Scene
+from turnwire.conformance.streams import Dialer
 from turnwire_protocol import server_steps as steps
 
 

@@ -11,21 +11,24 @@ from typing import Final
 
 import trio
 
-from turnwire.conformance.peer import TcpDialer
+from turnwire.conformance.streams import TcpDialer
 
 KNOCK_SECONDS: Final = 0.05
 """How long to wait before knocking again at a port where nobody listens yet."""
 
 
+START_SECONDS: Final = 60.0
+"""A server that has not listened by then never will."""
+
+FOLDER: Final = "{folder}"
+
+
 class ServerEnded(OSError):
-    """The server process ended when it should have listened."""
+    """The server process ended, or slept, when it should have listened."""
 
 
 class CommandServer(TcpDialer):
-    """`command` with `{port}`, `{data}` (a file) and `{folder}` (an existing folder) filled in; its output is in a log.
-
-    `needs_folder` says whether the command has a place for a folder.
-    """
+    """`command` with `{port}`, `{data}` (a file) and `{folder}` (an existing one) filled in; its output is in a log."""
 
     def __init__(self, command: str, home: Path) -> None:
         port = free_port()
@@ -34,21 +37,29 @@ class CommandServer(TcpDialer):
         folder.mkdir(parents=True)
         self.log = home / "server.log"
         self._port = port
-        values = {"port": str(port), "data": str(home / "data.db"), "folder": str(folder)}
-        self._arguments = [word.format(**values) for word in shlex.split(command)]
+        values = {"{port}": str(port), "{data}": str(home / "data.db"), FOLDER: str(folder)}
+        self._arguments = [_filled(word, values) for word in shlex.split(command)]
         self._process: trio.Process | None = None
 
     async def start(self) -> None:
-        """Starts the process, and waits until something listens on its port. Raises ServerEnded, OSError."""
+        """Starts the process, and waits until something listens on its port. Raises OSError: ServerEnded when that does
+        not come.
+        """
         with self.log.open("ab") as log:
             self._process = await trio.lowlevel.open_process(
                 self._arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        while not await self._listens():
-            if self._process.poll() is not None:
-                text = self.log.read_text(errors="replace")[-2000:]
-                raise ServerEnded(f"the server ended with {self._process.returncode}:\n{text}")
-            await trio.sleep(KNOCK_SECONDS)
+        with trio.move_on_after(START_SECONDS) as patience:
+            while not await self._listens():
+                if self._process.poll() is not None:
+                    raise ServerEnded(f"the server ended with {self._process.returncode}:\n{self._last_words()}")
+                await trio.sleep(KNOCK_SECONDS)
+        if patience.cancelled_caught:
+            sentence = f"nobody listens on port {self._port} {START_SECONDS:g} s after the server was started"
+            raise ServerEnded(f"{sentence}:\n{self._last_words()}")
+
+    def _last_words(self) -> str:
+        return self.log.read_text(errors="replace")[-2000:]
 
     async def _listens(self) -> bool:
         try:
@@ -79,7 +90,13 @@ class CommandServer(TcpDialer):
 
 def has_folder(command: str) -> bool:
     """The command line has a place for a folder, so the server may have a workspace."""
-    return "{folder}" in command
+    return FOLDER in command
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for place, value in values.items():
+        word = word.replace(place, value)
+    return word
 
 
 LASTING_PORTS: Final = range(10_000, 30_000)

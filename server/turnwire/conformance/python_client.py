@@ -15,7 +15,8 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.trio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from turnwire.conformance.peer import ABNORMAL, SUBPROTOCOLS, state_of
+from turnwire.conformance.compare import state_of
+from turnwire.conformance.peer import ABNORMAL, SUBPROTOCOLS
 from turnwire_protocol.codec import Format, decode_map, encode
 from turnwire_protocol.codes import RequestError, retry_of
 from turnwire_protocol.held import MalformedFrame

@@ -8,8 +8,9 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from turnwire.conformance.patterns import Mismatch, UnknownVariable, Variables, fill, match
-from turnwire.conformance.peer import Dialer, Peer, answer_to
-from turnwire.conformance.witness import Map
+from turnwire.conformance.peer import Peer, answer_to
+from turnwire.conformance.shapes import Map
+from turnwire.conformance.streams import Dialer
 from turnwire.gateway.tokens import Key, create_token
 
 TOKEN_SECONDS: Final = 86_400
@@ -46,8 +47,8 @@ class Scene:
             raise UnknownVariable(f"client {name} has not connected yet")
         return self.peers[name]
 
-    async def answered(self, peer: Peer, request_id: int | None, result: Any, error: Any) -> None:
-        """Waits for the answer to a request, which must be like this. Raises Mismatch, UnknownVariable."""
+    async def answered(self, peer: Peer, request_id: int | None, result: Any, error: Any) -> Map:
+        """The answer to a request, which must be like this; waits for it. Raises Mismatch, UnknownVariable."""
         if request_id is None:
             raise UnknownVariable("a request without an id has no answer to wait for")
         link = peer.link
@@ -62,6 +63,7 @@ class Scene:
             match(error, answer, self.variables)
         elif result is not None:
             match(result, answer.get("result", answer), self.variables)
+        return answer
 
     def request(self, template: Any) -> Map:
         """A request with its variables filled in, a `hello` with the token of this run."""

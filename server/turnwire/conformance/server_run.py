@@ -9,12 +9,11 @@ from websockets.exceptions import InvalidHandshake
 from turnwire.conformance.connection_steps import ConnectionSteps
 from turnwire.conformance.frame_steps import FrameSteps
 from turnwire.conformance.patterns import Mismatch, UnknownVariable, Variables
-from turnwire.conformance.peer import Dialer
 from turnwire.conformance.process_steps import ProcessSteps, ServerControl
 from turnwire.conformance.scene import Scene
-from turnwire.conformance.verdict import Failure
+from turnwire.conformance.streams import Dialer
+from turnwire.conformance.verdict import Broken, Failure
 from turnwire.conformance.view_steps import ViewSteps
-from turnwire.conformance.witness import Broken
 from turnwire.gateway.tokens import Key
 from turnwire_protocol import server_steps as steps
 from turnwire_protocol.timelines import ServerTimeline

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 import trio
 from msgspec import Struct
 
-from turnwire.conformance.peer import Dialer
 from turnwire.conformance.process_steps import ServerControl
 from turnwire.conformance.processes import CommandServer, ServerEnded
 from turnwire.conformance.server_run import STEP_SECONDS, ServerRun
+from turnwire.conformance.streams import Dialer
 from turnwire.conformance.verdict import Failure, Verdict
 from turnwire.gateway.tokens import Key
 from turnwire_protocol.timelines import ServerTimeline, ServerTimelines

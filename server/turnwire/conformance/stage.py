@@ -10,8 +10,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.trio.server import Server, ServerConnection, serve
 from websockets.typing import Subprotocol
 
-from turnwire.conformance.peer import ABNORMAL, QUIET, GatedStream
-from turnwire.conformance.witness import Broken, Map
+from turnwire.conformance.peer import ABNORMAL, QUIET
+from turnwire.conformance.shapes import Map
+from turnwire.conformance.streams import GatedStream
+from turnwire.conformance.verdict import Broken
 from turnwire_protocol.codec import Format, decode_map, encode, request_of
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK

@@ -1,4 +1,4 @@
-"""Verdicts: how a timeline went, and the table of all of them."""
+"""Verdicts: which rule was broken, how a timeline went, and the table of all of them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -6,6 +6,15 @@ from typing import Literal
 from msgspec import Struct
 
 from turnwire_protocol.timelines import ClientTimeline, ServerTimeline
+
+
+class Broken(Exception):
+    """A server, or a client, broke this rule; the sentence says how."""
+
+    def __init__(self, rule: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.rule = rule
+        self.sentence = sentence
 
 
 class Failure(Exception):

@@ -1,12 +1,13 @@
 """Steps about what clients have seen: their views, and the pages of history."""
 
+from functools import partial
 from typing import Final
 
-from turnwire.conformance.compare import check_history, comparable, difference
+from turnwire.conformance.compare import check_history, comparable, difference, state_of
 from turnwire.conformance.patterns import Mismatch, match
-from turnwire.conformance.peer import answer_to, state_of
 from turnwire.conformance.scene import Doing, Scene
-from turnwire.conformance.witness import Broken, Map
+from turnwire.conformance.shapes import Map
+from turnwire.conformance.verdict import Broken
 from turnwire_protocol import server_steps as steps
 from turnwire_protocol.view import SessionView
 
@@ -27,7 +28,7 @@ class ViewSteps:
 
     async def _view(self, step: steps.View) -> None:
         peer = self._scene.peer(step.by)
-        view = peer.views[self._scene.filled(step.session)]
+        view = peer.view(self._scene.filled(step.session))
 
         def like() -> bool:
             try:
@@ -43,19 +44,18 @@ class ViewSteps:
     async def _equal(self, step: steps.Equal) -> None:
         session_id = self._scene.filled(step.session)
         peers = [self._scene.peer(name) for name in step.clients]
-        views = [peer.views[session_id] for peer in peers]
+        views = [peer.view(session_id) for peer in peers]
 
         def place() -> tuple[str | None, int]:
             return max((view.epoch, view.seq) for view in views if view.status == "live")
 
-        for _ in range(2):  # the second round only confirms that nobody has moved on meanwhile
+        def arrived(view: SessionView) -> bool:
+            return view.status == "live" and (view.epoch, view.seq) == place()
+
+        while not all(map(arrived, views)):  # while one arrives another may have gone on
             for peer, view in zip(peers, views, strict=True):
                 self._scene.last = f"client {peer.name} is {view.status} at {view.epoch}/{view.seq}"
-
-                def arrived(view: SessionView = view) -> bool:
-                    return view.status == "live" and (view.epoch, view.seq) == place()
-
-                if not await peer.until(arrived):
+                if not await peer.until(partial(arrived, view)):
                     raise Mismatch(f"client {peer.name}'s connection ended with {peer.link.code}")
         start = max((view.messages[0]["sequence"] for view in views if view.messages), default=1)
         first = comparable(views[0], start)
@@ -71,15 +71,10 @@ class ViewSteps:
         before: Map = {}
         for _ in range(MAX_PAGES):
             request = {"op": "messages", "session_id": session_id, "limit": step.limit, **before}
-            page: Map = {}
-            variables = dict(self._scene.variables)
-            request_id = await peer.send(request)
-            await self._scene.answered(peer, request_id, {}, None)
-            page = (answer_to(peer.link, request_id or 0) or {})["result"]
+            page = (await self._scene.answered(peer, await peer.send(request), {}, None))["result"]
             if len(page["items"]) > step.limit:
                 raise Broken("M2", f"a page of {len(page['items'])} items, {step.limit} were asked for")
             items = [*page["items"], *items]
-            self._scene.variables = variables
             if not page["has_more"]:
                 break
             before = {"before_sequence": page["next_before_sequence"]}

@@ -6,37 +6,10 @@ timeline expects is not known here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, get_args
+from typing import Any, NamedTuple
 
-import msgspec
-
-from turnwire_protocol import frames, mutations
-from turnwire_protocol.messages import AgentMessage, Page, UserMessage
-from turnwire_protocol.parts import AGENT_PART_TYPES, USER_PART_TYPES
-
-Map = dict[str, Any]
-
-_FRAMES: Final[dict[str, type]] = {str(struct.__struct_config__.tag): struct for struct in get_args(frames.ServerFrame)}
-_MUTATIONS: Final[dict[tuple[str, str | None], type]] = {
-    ("part", None): mutations.PartMutation,
-    ("delta", None): mutations.DeltaMutation,
-    ("turn", "start"): mutations.TurnStart,
-    ("turn", "finish"): mutations.TurnFinish,
-    ("file_diff", None): mutations.FileDiff,
-    ("session", "title"): mutations.SessionTitle,
-    ("session", "config"): mutations.SessionConfig,
-    ("warning", "model_request"): mutations.ModelRequestWarning,
-}
-_ENVELOPE: Final = ("mutation_id", "session_id", "created_at", "epoch", "seq", "variant")
-
-
-class Broken(Exception):
-    """A server broke this rule; the sentence says how."""
-
-    def __init__(self, rule: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.rule = rule
-        self.sentence = sentence
+from turnwire.conformance.shapes import Map, check_frame, check_joined, check_page
+from turnwire.conformance.verdict import Broken
 
 
 @dataclass
@@ -53,6 +26,8 @@ class _Followed:
     """Results of `subscribe` and `reload` whose snapshot is still to come."""
     part: tuple[str, int, int, int] | None = None
     """epoch, seq, part and parts of a snapshot that is not complete."""
+    behind: bool = False
+    """The snapshot that comes is older than what the client has: it passes it over."""
     early: list[Map] = field(default_factory=list)
     """Mutations that came between its parts; what they change may stand in a later part."""
     waiting: list[Map] = field(default_factory=list)
@@ -63,12 +38,22 @@ class _Followed:
     finished: set[str] = field(default_factory=set)
 
 
+class _Open(NamedTuple):
+    """A request without an answer."""
+
+    op: str
+    session_id: str
+    epoch: str
+    seq: int
+    """What the client had of the Session when it asked."""
+
+
 class Witness:
     """`received` raises Broken."""
 
     def __init__(self) -> None:
         self.max_frame: int | None = None
-        self._open: dict[int, Map] = {}
+        self._open: dict[int, _Open] = {}
         self._answered: set[int] = set()
         self._sessions: dict[str, _Followed] = {}
 
@@ -77,13 +62,15 @@ class Witness:
         request_id = request.get("id")
         if type(request_id) is int:
             self._answered.discard(request_id)
-            self._open[request_id] = dict(request)
+            session_id = str(request.get("session_id"))
+            followed = self._sessions.get(session_id, _Followed())
+            self._open[request_id] = _Open(str(request.get("op")), session_id, followed.epoch, followed.seq or 0)
 
     def received(self, frame: Map, size: int) -> None:
         """The next frame; `size` is that of its WebSocket message in bytes."""
         if self.max_frame is not None and size > self.max_frame:
             raise Broken("W10", f"a frame of {size} bytes, max_frame is {self.max_frame}")
-        _check_shape(frame)
+        check_frame(frame)
         match frame["op"]:
             case "welcome" | "result" | "error":
                 self._answer(frame)
@@ -107,17 +94,25 @@ class Witness:
             again = "a second answer" if request_id in self._answered else "an answer"
             raise Broken("W3", f"{again} to request {request_id}, which is not open")
         self._answered.add(request_id)
-        if frame["op"] == "welcome":
-            self.max_frame = frame["limits"]["max_frame"]
         if frame["op"] == "error":
             return
-        if request.get("op") in ("subscribe", "reload"):
-            joined = (frame["result"].get("epoch"), frame["result"].get("seq"))
-            self._sessions.setdefault(request["session_id"], _Followed()).joined.append(joined)
-        elif request.get("op") == "unsubscribe":
-            self._sessions.pop(request["session_id"], None)
-        elif request.get("op") == "messages":
-            _check_page(frame["result"])
+        if (frame["op"] == "welcome") != (request.op == "hello"):
+            raise Broken("W3", f"{request.op} was answered by a {frame['op']}")
+        if frame["op"] == "welcome":
+            self.max_frame = frame["limits"]["max_frame"]
+        elif request.op in ("subscribe", "reload"):
+            self._joined(request, frame["result"])
+        elif request.op == "unsubscribe":
+            self._sessions.pop(request.session_id, None)
+        elif request.op == "messages":
+            check_page(frame["result"])
+
+    def _joined(self, request: _Open, result: Any) -> None:
+        check_joined(result)
+        epoch, seq = result["epoch"], result["seq"]
+        if epoch == request.epoch and seq < request.seq:
+            raise Broken("W4", f"a snapshot at seq {seq}, and seq {request.seq} had come before it was asked for")
+        self._sessions.setdefault(request.session_id, _Followed()).joined.append((epoch, seq))
 
     # ----------------------------------------------------------------------------------------------------- snapshots
 
@@ -133,9 +128,13 @@ class Witness:
             raise Broken("W4", f"a snapshot at {epoch}/{seq}, but the results said {followed.joined}")
         else:
             del followed.joined[: followed.joined.index((epoch, seq)) + 1]
-            self._begin(followed, epoch, seq)
+            newest = followed.seq if followed.epoch == epoch and not followed.lagged else None
+            followed.behind = newest is not None and seq < newest
+            if not followed.behind:
+                self._begin(followed, epoch, seq)
         followed.part = (epoch, seq, part, parts) if part < parts else None
-        _check_page(frame["page"])
+        if followed.behind:
+            return
         for message in frame["page"]["items"]:
             _take_message(followed, message)
         if followed.part is None:
@@ -144,8 +143,6 @@ class Witness:
                 self._check_content(followed, mutation)
 
     def _begin(self, followed: _Followed, epoch: str, seq: int) -> None:
-        if followed.epoch == epoch and followed.seq is not None and seq < followed.seq:
-            raise Broken("W4", f"a snapshot at seq {seq} after seq {followed.seq} in the same epoch")
         if followed.epoch != epoch:
             followed.revisions.clear()
         followed.epoch, followed.seq, followed.overlap, followed.lagged = epoch, seq, seq, False
@@ -166,7 +163,7 @@ class Witness:
                 raise Broken(rule, f"Mutation {frame['seq']} {when}")
             followed.waiting.append(frame)
         elif self._is_next(followed, frame):
-            if followed.part is None:
+            if followed.part is None or followed.behind:
                 self._check_content(followed, frame)
             else:
                 followed.early.append(frame)
@@ -196,7 +193,7 @@ class Witness:
                 self._check_revision(followed, frame)
                 if frame["part_id"] not in followed.texts.get(frame["message_id"], ()):
                     raise Broken("L4", f"a delta of Part {frame['part_id']}, which was never published")
-            case "turn" if frame["type"] == "finish":
+            case "turn" if frame.get("type") == "finish":
                 if frame["turn_id"] in followed.finished:
                     raise Broken("T1", f"Turn {frame['turn_id']} finished twice")
                 followed.finished.add(frame["turn_id"])
@@ -219,64 +216,3 @@ def _take_message(followed: _Followed, message: Map) -> None:
     message_id = message["message_id"]
     followed.revisions[message_id] = max(message["revision"], followed.revisions.get(message_id, 0))
     followed.texts[message_id] = {part["part_id"] for part in message["parts"]}
-
-
-# ---------------------------------------------------------------------------------------------------------- shapes
-
-
-def _check_shape(frame: Map) -> None:
-    """Fields that the protocol knows are there and of their type; nothing optional is null. Unknown ones may be."""
-    op = frame.get("op")
-    if op == "mutation":
-        _check_mutation(frame)
-        return
-    struct = _FRAMES.get(str(op))
-    if struct is not None:
-        _convert(frame, struct, "W9" if op == "error" else "W3" if op in ("welcome", "result") else "W4")
-    if op == "snapshot":
-        for message in frame["page"]["items"]:
-            _check_message(message)
-
-
-def _check_mutation(frame: Map) -> None:
-    missing = [name for name in _ENVELOPE if name not in frame]
-    if missing:
-        raise Broken("L2", f"a Mutation without {', '.join(missing)}")
-    variant, kind = frame["variant"], frame.get("type")
-    if variant == "message":
-        for name in ("type", "message_id", "sequence", "revision", "message"):
-            if name not in frame:
-                raise Broken("L3", f"a message Mutation without {name}")
-        _check_message(frame["message"])
-    struct = _MUTATIONS.get((variant, None)) or _MUTATIONS.get((variant, kind))
-    part = frame.get("part")
-    if variant == "part" and isinstance(part, dict) and part.get("type") not in AGENT_PART_TYPES:
-        return  # a newer server's Part (P2)
-    if struct is not None:
-        _convert(frame, struct, "L3")
-
-
-def _check_message(message: Map) -> None:
-    agent = message.get("role") == "agent"
-    known = AGENT_PART_TYPES if agent else USER_PART_TYPES
-    parts = [part for part in message.get("parts", []) if part.get("type") in known]
-    foreign = [part["type"] for part in message.get("parts", []) if part.get("type") in USER_PART_TYPES - known]
-    if foreign:
-        raise Broken("P2", f"an agent's Message with a Part of type {foreign[0]}")
-    _convert({**message, "parts": parts}, AgentMessage if agent else UserMessage, "M5")
-
-
-def _check_page(page: Map) -> None:
-    _convert(page, Page, "M3")
-    sequences = [message["sequence"] for message in page["items"]]
-    if sequences != sorted(set(sequences)):
-        raise Broken("M3", f"the Messages of a page are not ascending: {sequences}")
-    if page["has_more"] != ("next_before_sequence" in page):
-        raise Broken("M3", "a page has `next_before_sequence` if and only if it has more")
-
-
-def _convert(value: Map, struct: type, rule: str) -> None:
-    try:
-        msgspec.convert(value, struct, strict=True)
-    except msgspec.ValidationError as error:
-        raise Broken(rule, f"{value.get('op', 'a Message')}: {error}") from None

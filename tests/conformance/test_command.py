@@ -1,0 +1,47 @@
+"""The command: what its arguments mean, and what it says of those that are wrong."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from conformance_world import conformance
+from turnwire.conformance.processes import CommandServer, ServerEnded
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--server-command", ""), "--server-command"),
+        (("--server", "ws://127.0.0.1:9/ws", "--jobs", "0"), "--jobs"),
+        (("--server", "ws://127.0.0.1:no/ws"), "--server"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: tuple[str, ...], sentence: str) -> None:
+    code, output, complaints = conformance(*arguments)
+    assert (code, output) == (2, "")
+    assert sentence in complaints
+    assert "Traceback" not in complaints
+
+
+async def test_W8_a_command_that_never_listens_is_given_up(autojump_clock: MockClock, tmp_path: Path) -> None:
+    idle = f"{sys.executable} -c 'import time; time.sleep(1000)'"
+    server = CommandServer(idle, tmp_path / "home")
+    try:
+        with pytest.raises(ServerEnded, match="listens on port"):
+            await server.start()
+    finally:
+        await server.kill()
+
+
+async def test_W8_only_what_the_pack_fills_in_is_replaced_in_a_command(tmp_path: Path) -> None:
+    place = tmp_path / "told"
+    tell = f"import json, pathlib, sys; pathlib.Path({str(place)!r}).write_text(json.dumps(sys.argv[1:]))"
+    server = CommandServer(f'{sys.executable} -c "{tell}" {{port}} {{x}} {{}}', tmp_path / "home")
+    with pytest.raises(ServerEnded, match="ended with 0"):
+        await server.start()
+    port, *others = json.loads(place.read_text())
+    assert port.isdecimal()
+    assert others == ["{x}", "{}"]
