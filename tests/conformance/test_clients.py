@@ -41,7 +41,8 @@ def test_W7_the_typescript_client_passes_every_timeline() -> None:
     ("program", "sentence"),
     [
         ("import sys; sys.exit(3)", "ended with 3"),
-        ("print('hello')", "no line of JSON"),
+        ("print('hello')", "no line of a driver: 'hello'"),
+        ("print('{}')", "no line of a driver: '{}'"),
     ],
 )
 def test_a_program_that_is_no_driver_is_told_in_a_sentence(program: str, sentence: str) -> None:
@@ -49,6 +50,36 @@ def test_a_program_that_is_no_driver_is_told_in_a_sentence(program: str, sentenc
     assert (code, output) == (2, "")
     assert sentence in complaints
     assert "Traceback" not in complaints
+
+
+SAYS = """
+import sys
+print('{"driver": "x/1", "can": []}', flush=True)
+for line in sys.stdin:
+    print(LINE, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        '{"client": []}',
+        '{"client": "c0"}',
+        '{"client": "c0", "state": {}}',
+        '{"client": "c0", "session_id": "s", "state": []}',
+        '{"client": "c0", "id": "1", "result": {}}',
+        '{"client": "c0", "connection": 7}',
+        '{"client": "nobody", "id": 1, "result": {}}',
+    ],
+)
+async def test_a_driver_whose_lines_are_wrong_fails_with_a_sentence(line: str, tmp_path: Path) -> None:
+    program = tmp_path / "driver.py"
+    program.write_text(SAYS.replace("LINE", repr(line)))
+    files = chosen_timelines(list(timeline_files(pack_folder())), ClientTimelines, "J5")
+    (verdict, *_) = await play_clients(f"{sys.executable} {program}", files, jobs=1)
+    assert verdict.outcome == "failed"
+    assert line in verdict.reason
 
 
 FAULTS: dict[str, tuple[str, set[str]]] = {

@@ -72,6 +72,11 @@ def test_nothing_is_taken_from_a_value_that_is_not_like_the_pattern() -> None:
     assert variables == {}
 
 
+def test_an_operator_that_does_not_exist_is_refused_by_name() -> None:
+    with pytest.raises(UnknownVariable, match=r"\$at_most"):
+        match({"a": {"$at_most": 3}}, {"a": 2}, {})
+
+
 def test_templates_are_filled_in_depth_and_within_text() -> None:
     variables = {"s": "s1", "n": 4, "m": {"id": "$s"}}
     template = {"a": "$s", "b": ["$n+1", "at $n of $s.txt"], "c": "$m", "d": {"$repeat": ["x", 3]}, "e": {"$nest": 2}}

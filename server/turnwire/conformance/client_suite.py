@@ -74,14 +74,24 @@ async def _failure_of(
     driver: Driver, content: ClientTimelines, timeline: ClientTimeline, name: str, seconds: float
 ) -> Failure | None:
     failure: Failure | None = None
-    async with open_stage() as stage:
+    async with open_stage() as stage, trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_at_fault, driver, nursery.cancel_scope)
         client = driver.client(name)
         try:
             await ClientRun(timeline, client, stage, let=content.let, seconds=seconds).play()
         except Failure as failed:
-            failure = failed
+            failure = failed  # kept, since the nursery would wrap it
         try:
             await client.tell("disconnect", {})
         except DriverError as error:
             failure = failure or Failure(str(error), timeline.rules[0])
+        nursery.cancel_scope.cancel()
+    if failure is None and driver.fault is not None:
+        failure = Failure(driver.fault, timeline.rules[0])
     return failure
+
+
+async def _cancel_at_fault(driver: Driver, scope: trio.CancelScope) -> None:
+    """Nothing that a step waits for can come any more."""
+    await driver.faulted.wait()
+    scope.cancel()

@@ -11,12 +11,34 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Final
 
+import msgspec
 import trio
+from msgspec import Struct
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 """A driver whose line is longer than this has gone wrong."""
 
+QUOTED_BYTES: Final = 200
+"""How much of a wrong line is shown."""
+
 Map = dict[str, Any]
+
+
+class _Ready(Struct):
+    driver: str
+    can: tuple[str, ...]
+
+
+class _Said(Struct):
+    """What a client has come to (`id`), shows (`session_id`), or says of its connection."""
+
+    client: str
+    id: int | None = None
+    result: Map | None = None
+    error: Map | None = None
+    session_id: str | None = None
+    state: Map | None = None
+    connection: Map | None = None
 
 
 class DriverError(Exception):
@@ -51,7 +73,9 @@ class Driver:
         self._process = process
         self._clients: dict[str, DrivenClient] = {}
         self._numbers = count(1)
-        self._fault: str | None = None
+        self.fault: str | None = None
+        """Why nothing more can come of it."""
+        self.faulted = trio.Event()
         self._ready = False
         self._writing = trio.Lock()
         self._changed = trio.Event()
@@ -69,13 +93,13 @@ class Driver:
             async with self._writing:
                 await self._process.stdin.send_all(line.encode())
         except trio.BrokenResourceError:
-            raise DriverError(self._fault or "the client program does not read its commands") from None
+            raise DriverError(self.fault or "the client program does not read its commands") from None
         return number
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
-            if self._fault is not None:
-                raise DriverError(self._fault)
+            if self.fault is not None:
+                raise DriverError(self.fault)
             await self._changed.wait()
 
     async def wait_ready(self) -> None:
@@ -99,31 +123,37 @@ class Driver:
 
     def _take(self, line: bytes) -> None:
         try:
-            said = json.loads(line)
-        except ValueError:
-            said = None
-        if not isinstance(said, dict):
-            self._fail(f"the client program wrote what is no line of JSON: {line[:200]!r}")
-        elif not self._ready:
-            self.can, self._ready = frozenset(said.get("can", ())), True
+            said = msgspec.json.decode(line, type=_Said if self._ready else _Ready)
+        except msgspec.DecodeError as error:
+            self._fail(f"the client program wrote what is no line of a driver: {_quoted(line)} ({error})")
+            return
+        if isinstance(said, _Ready):
+            self.can, self._ready = frozenset(said.can), True
+            return
+        client = self._clients.get(said.client)
+        if client is None:
+            self._fail(f"the client program speaks of a client that nobody made: {_quoted(line)}")
+        elif said.id is not None and (said.result is None) != (said.error is None):
+            client.answers[said.id] = {"result": said.result} if said.error is None else {"error": said.error}
+        elif said.session_id is not None and said.state is not None:
+            client.states[said.session_id] = said.state
+        elif said.connection is not None:
+            client.connection = said.connection
         else:
-            client = self._clients.get(said.get("client", ""))
-            if client is None:
-                self._fail(f"the client program speaks of a client that nobody made: {line[:200]!r}")
-            elif "id" in said:
-                client.answers[said["id"]] = said
-            elif "state" in said:
-                client.states[said["session_id"]] = said["state"]
-            elif "connection" in said:
-                client.connection = said["connection"]
+            self._fail(f"the client program wrote a line that says nothing: {_quoted(line)}")
 
     def _fail(self, sentence: str) -> None:
-        self._fault = self._fault or sentence
+        self.fault = self.fault or sentence
+        self.faulted.set()
         self._wake()
 
     def _wake(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+
+
+def _quoted(line: bytes) -> str:
+    return repr(line[:QUOTED_BYTES].decode(errors="replace"))
 
 
 @asynccontextmanager

@@ -110,8 +110,10 @@ def _match(pattern: Any, value: Any, variables: Variables, path: str) -> None:
         operator = _operator_of(pattern)
         if operator in _BUILDERS:
             _match(fill(pattern, variables), value, variables, path)
-        elif operator:
+        elif operator in _OPERATORS:
             _OPERATORS[operator](pattern[operator], value, variables, path)
+        elif operator:
+            raise UnknownVariable(f"{operator} is no operator")
         else:
             _match_map(pattern, value, variables, path)
     elif pattern != value or isinstance(pattern, bool) != isinstance(value, bool):
