@@ -28,11 +28,15 @@ class Connect(Step, tag="connect", kw_only=True, frozen=True):
 
 
 class Token(Step, tag="token", kw_only=True, frozen=True):
-    """Makes a token and gives it to the variable `name`; a `lifetime` below 0 makes one that has ended."""
+    """Makes a token and gives it to the variable `name`; a `lifetime` below 0 makes one that has ended.
+
+    An `audience` is the name of another server than the one that is under test.
+    """
 
     name: Name
     sub: Template
     lifetime: int = 3600
+    audience: str | None = None
     roles: tuple[str, ...] | None = None
     grants: dict[str, Literal["viewer", "editor", "owner"]] = field(default_factory=dict)
     """By Session, which may be a variable."""

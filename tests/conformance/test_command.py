@@ -7,13 +7,32 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from conformance_world import conformance
+from conformance_world import conformance, verdicts_of
 from turnwire.conformance.processes import CommandServer, ServerEnded
+
+SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}}"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    path = tmp_path / "turnwire.key"
+    path.write_text("a secret that nobody can guess, really")
+    return path
+
+
+def test_X3_tokens_are_made_for_the_audience_of_the_server(key: Path) -> None:
+    command = f"{SERVE} --key-file {key} --audience chat"
+    arguments = ("--server-command", command, "--key-file", str(key), "--only", "in the header", "--json")
+    for audience, outcome in (("chat", "passed"), ("another", "failed")):
+        _, output, complaints = conformance(*arguments, "--audience", audience)
+        assert complaints == ""
+        assert [verdict["outcome"] for verdict in verdicts_of(output)] == [outcome]
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("--server", "ws://127.0.0.1:9/ws", "--audience", "chat"), "--key-file"),
         (("--server-command", ""), "--server-command"),
         (("--server", "ws://127.0.0.1:9/ws", "--jobs", "0"), "--jobs"),
         (("--server", "ws://127.0.0.1:no/ws"), "--server"),

@@ -18,6 +18,7 @@ from turnwire.conformance.client_suite import play_clients
 from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
 from turnwire.conformance.processes import has_folder
 from turnwire.conformance.server_suite import JOBS, ServerUnderTest, fresh_servers, play_all
+from turnwire.conformance.signer import Signer
 from turnwire.conformance.streams import TcpDialer
 from turnwire.conformance.verdict import Verdict, table
 from turnwire.gateway.tokens import read_key
@@ -67,6 +68,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--key-file", metavar="PATH", type=Path, help="the key that the server checks tokens with, to make some"
     )
+    parser.add_argument("--audience", metavar="NAME", help="whom the server takes tokens for, if it was told so")
     parser.add_argument(
         "--has", metavar="NEED", action="append", default=[], help="what the server can, such as workspace"
     )
@@ -116,8 +118,10 @@ async def _run(options: argparse.Namespace, files: list[tuple[str, TimelineFile]
 
 @asynccontextmanager
 async def _server(options: argparse.Namespace) -> AsyncIterator[ServerUnderTest]:
-    key = None if options.key_file is None else read_key(options.key_file)
-    common = {"token": options.token, "key": key, "seconds": options.seconds}
+    if options.audience is not None and options.key_file is None:
+        raise ValueError("--audience: tokens are made with --key-file only")
+    signer = None if options.key_file is None else Signer(read_key(options.key_file), options.audience)
+    common = {"token": options.token, "signer": signer, "seconds": options.seconds}
     has = frozenset(options.has)
     if options.server_command is None:
         if options.server is None:

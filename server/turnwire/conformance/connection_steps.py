@@ -1,7 +1,6 @@
 """Steps about connections: how they begin and end, and plain HTTP beside them."""
 
 import re
-import time
 from typing import Final
 
 import trio
@@ -11,7 +10,6 @@ from turnwire.conformance.patterns import Mismatch, match
 from turnwire.conformance.peer import Peer
 from turnwire.conformance.scene import Doing, Scene
 from turnwire.conformance.streams import Stream
-from turnwire.gateway.tokens import create_token
 from turnwire_protocol import server_steps as steps
 from turnwire_protocol.timeline_steps import Close, Cut
 
@@ -59,15 +57,14 @@ class ConnectionSteps:
             await self._scene.answered(peer, await peer.send(self._scene.request(hello)), {}, None)
 
     async def _token(self, step: steps.Token) -> None:
-        assert self._scene.key is not None, "a timeline that makes tokens must say that it needs `tokens`"
+        assert self._scene.signer is not None, "a timeline that makes tokens must say that it needs `tokens`"
         await trio.lowlevel.checkpoint()
-        self._scene.variables[step.name] = create_token(
-            self._scene.key,
-            subject=str(self._scene.filled(step.sub)),
+        self._scene.variables[step.name] = self._scene.signer.token(
+            str(self._scene.filled(step.sub)),
+            step.lifetime,
             roles=step.roles,
             grants={str(self._scene.filled(session)): level for session, level in step.grants.items()},
-            lifetime_s=step.lifetime,
-            now=time.time(),
+            audience=step.audience,
         )
 
     async def _cut(self, step: Cut) -> None:

@@ -1,7 +1,6 @@
 """What the steps of one timeline for a server share: its variables, its clients, and how a request is answered."""
 
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -10,8 +9,8 @@ import trio
 from turnwire.conformance.patterns import Mismatch, UnknownVariable, Variables, fill, match
 from turnwire.conformance.peer import Peer, answer_to
 from turnwire.conformance.shapes import Map
+from turnwire.conformance.signer import Signer
 from turnwire.conformance.streams import Dialer
-from turnwire.gateway.tokens import Key, create_token
 
 TOKEN_SECONDS: Final = 86_400
 """How long the token of a timeline is good that asks for none of its own."""
@@ -21,13 +20,13 @@ Doing: TypeAlias = Mapping[type, Callable[[Any], Awaitable[None]]]
 
 
 class Scene:
-    """One timeline against the server behind `dialer`. `token` goes into each `hello` that has none; `key` signs more.
+    """One timeline against the server behind `dialer`. `token` goes into each `hello` that has none.
 
-    Without a `token` a `key` signs one for this timeline alone, since there are limits for one principal.
+    Without a `token` a `signer` makes one for this timeline alone, since there are limits for one principal.
     """
 
     def __init__(
-        self, dialer: Dialer, nursery: trio.Nursery, variables: Variables, *, token: str | None, key: Key | None
+        self, dialer: Dialer, nursery: trio.Nursery, variables: Variables, *, token: str | None, signer: Signer | None
     ) -> None:
         self.dialer = dialer
         self.nursery = nursery
@@ -35,10 +34,9 @@ class Scene:
         self.peers: dict[str, Peer] = {}
         self.last = "nothing came"
         """What to say of a step that takes too long."""
-        self.key = key
-        if token is None and key is not None:
-            subject = f"conformance-{secrets.token_hex(6)}"
-            token = create_token(key, subject=subject, lifetime_s=TOKEN_SECONDS, now=time.time())
+        self.signer = signer
+        if token is None and signer is not None:
+            token = signer.token(f"conformance-{secrets.token_hex(6)}", TOKEN_SECONDS)
         self._token = token
 
     def peer(self, name: str) -> Peer:

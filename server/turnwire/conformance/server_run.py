@@ -11,10 +11,10 @@ from turnwire.conformance.frame_steps import FrameSteps
 from turnwire.conformance.patterns import Mismatch, UnknownVariable, Variables
 from turnwire.conformance.process_steps import ProcessSteps, ServerControl
 from turnwire.conformance.scene import Scene
+from turnwire.conformance.signer import Signer
 from turnwire.conformance.streams import Dialer
 from turnwire.conformance.verdict import Broken, Failure
 from turnwire.conformance.view_steps import ViewSteps
-from turnwire.gateway.tokens import Key
 from turnwire_protocol import server_steps as steps
 from turnwire_protocol.timelines import ServerTimeline
 
@@ -23,7 +23,7 @@ STEP_SECONDS: Final = 20.0
 
 
 class ServerRun:
-    """One timeline against the server behind `dialer`; `token` and `key` as in `Scene`."""
+    """One timeline against the server behind `dialer`; `token` and `signer` as in `Scene`."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class ServerRun:
         let: Variables,
         control: ServerControl | None = None,
         token: str | None = None,
-        key: Key | None = None,
+        signer: Signer | None = None,
         seconds: float = STEP_SECONDS,
     ) -> None:
         self._timeline = timeline
         self._seconds = seconds
-        self._scene = Scene(dialer, nursery, dict(let), token=token, key=key)
+        self._scene = Scene(dialer, nursery, dict(let), token=token, signer=signer)
         self._doing: dict[type, Callable[[Any], Awaitable[None]]] = {
             **ConnectionSteps(self._scene).doing,
             **FrameSteps(self._scene).doing,

@@ -12,9 +12,9 @@ from msgspec import Struct
 from turnwire.conformance.process_steps import ServerControl
 from turnwire.conformance.processes import CommandServer, ServerEnded
 from turnwire.conformance.server_run import STEP_SECONDS, ServerRun
+from turnwire.conformance.signer import Signer
 from turnwire.conformance.streams import Dialer
 from turnwire.conformance.verdict import Failure, Verdict
-from turnwire.gateway.tokens import Key
 from turnwire_protocol.timelines import ServerTimeline, ServerTimelines
 
 JOBS: Final = 8
@@ -30,8 +30,8 @@ class ServerUnderTest(Struct, frozen=True, kw_only=True):
     fresh: FreshServer | None = None
     has: frozenset[str] = frozenset()
     token: str | None = None
-    key: Key | None = None
-    """What the server checks tokens with."""
+    signer: Signer | None = None
+    """Makes tokens that it takes."""
     seconds: float = STEP_SECONDS
     """How long a step may take that says nothing else."""
 
@@ -42,7 +42,7 @@ class ServerUnderTest(Struct, frozen=True, kw_only=True):
                 if self.fresh is None:
                     return "starts and kills the server: needs --server-command"
             elif need == "tokens":
-                if self.key is None:
+                if self.signer is None:
                     return "makes tokens of its own: needs --key-file"
             elif need not in self.has:
                 return f"needs a server with {need}: --has {need}"
@@ -91,7 +91,7 @@ async def _failure_of(server: ServerUnderTest, content: ServerTimelines, timelin
                 let=content.let,
                 control=control,
                 token=server.token,
-                key=server.key,
+                signer=server.signer,
                 seconds=server.seconds,
             )
             try:
