@@ -1,11 +1,15 @@
-"""The faults of deliberately broken servers, as liars on the line: one for each family of rules."""
+"""The faults of deliberately broken servers, as liars on the line: one for each family of rules.
 
+Those about tokens are in `token_faults`, those about the end of a process in `process_faults`.
+"""
+
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from msgspec import structs
 
-from broken_server import Liar
+from lying_stream import Liar
 from turnwire_protocol.codec import OPS, Format
 
 Map = dict[str, Any]
@@ -21,6 +25,16 @@ def without(frame: Map, *names: str) -> Map:
 
 def is_mutation(frame: Map, *variants: str) -> bool:
     return frame["op"] == "mutation" and (not variants or frame["variant"] in variants)
+
+
+def of_page(frame: Map, change: Callable[[list[Map]], list[Map]]) -> Map:
+    """The frame with other Messages in its page, if it is a snapshot or a page of history."""
+    if frame["op"] == "snapshot":
+        return {**frame, "page": {**frame["page"], "items": change(frame["page"]["items"])}}
+    result = frame.get("result", {})
+    if "items" in result and "total" in result:
+        return {**frame, "result": {**result, "items": change(result["items"])}}
+    return frame
 
 
 class Nth:
@@ -101,9 +115,7 @@ class FollowsOneSession(Liar):
 
 class ErrorsWithoutField(Liar):
     def said(self, frame: Map) -> list[Map]:
-        return (
-            [{name: value for name, value in frame.items() if name != "field"}] if frame["op"] == "error" else [frame]
-        )
+        return [without(frame, "field")] if frame["op"] == "error" else [frame]
 
 
 class ErrorsWithoutCode(Liar):
@@ -123,10 +135,7 @@ class SnapshotWithAHole(Liar):
     """The newest Message is not in it."""
 
     def said(self, frame: Map) -> list[Map]:
-        if frame["op"] == "snapshot" and frame["page"]["items"]:
-            page = {**frame["page"], "items": frame["page"]["items"][:-1]}
-            return [{**frame, "page": page}]
-        return [frame]
+        return [of_page(frame, lambda items: items[:-1])] if frame["op"] == "snapshot" else [frame]
 
 
 class SnapshotFromTheStore(Liar):
@@ -134,8 +143,7 @@ class SnapshotFromTheStore(Liar):
 
     def said(self, frame: Map) -> list[Map]:
         if frame["op"] == "snapshot":
-            items = [_without_text(item) for item in frame["page"]["items"]]
-            return [{**frame, "page": {**frame["page"], "items": items}}]
+            return [of_page(frame, lambda items: [_without_text(item) for item in items])]
         return [frame]
 
 
@@ -161,6 +169,18 @@ class JsonForAll(Liar):
         return "json"
 
 
+class OneStatusForAllRefusals(Liar):
+    """Does not say why it lets nobody in."""
+
+    def status(self, status: int) -> int:
+        return 404 if status >= 400 else status
+
+
+class FindsEveryPath(Liar):
+    def status(self, status: int) -> int:
+        return 200 if status == 404 else status
+
+
 class FramesAboveTheLimit(Liar):
     """Promises frames that are smaller than those it sends."""
 
@@ -177,9 +197,14 @@ class GoesOnAfterUnsubscribe(Liar):
 
 class NoEnvelope(Liar):
     def said(self, frame: Map) -> list[Map]:
-        return (
-            [{name: value for name, value in frame.items() if name != "created_at"}] if is_mutation(frame) else [frame]
-        )
+        return [without(frame, "created_at")] if is_mutation(frame) else [frame]
+
+
+class LosesWhatItMerges(Liar):
+    """Of text that came in several pieces only the first goes out."""
+
+    def said(self, frame: Map) -> list[Map]:
+        return [{**frame, "delta": frame["delta"].split(" ")[0] + " "}] if is_mutation(frame, "delta") else [frame]
 
 
 class WarningWithoutAttempt(Liar):
@@ -258,10 +283,7 @@ class LastAnswerWins(Liar):
 
 class PagesWithAHole(Liar):
     def said(self, frame: Map) -> list[Map]:
-        items: list[Map] = frame["result"].get("items", []) if frame["op"] == "result" else []
-        if len(items) > 1 and "message_id" in items[0]:
-            return [{**frame, "result": {**frame["result"], "items": items[1:]}}]
-        return [frame]
+        return [of_page(frame, lambda items: items[1:] or items)] if frame["op"] == "result" else [frame]
 
 
 class ForgetsCards(Liar):

@@ -12,10 +12,13 @@ import msgspec
 import pytest
 from trio.testing import MockClock
 
+import process_faults
 import server_faults
-from broken_server import Liar, lying_server
+import token_faults
+from broken_server import broken_server
+from lying_stream import Liar
 from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
-from turnwire.conformance.server_suite import ServerUnderTest, play_all
+from turnwire.conformance.server_suite import play_all
 from turnwire.conformance.verdict import Verdict
 from turnwire_protocol.timelines import ServerTimelines
 
@@ -30,17 +33,25 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     fails: dict[str, list[str]]
     only: str | None = None
-    """For faults that show under load or on files only: the rule whose timelines are played."""
+    """For faults that show in some timelines only, such as under load: the rule or file whose timelines are played."""
 
 
 TABLE = msgspec.json.decode(Path(__file__).with_name("broken_servers.json").read_bytes(), type=dict[str, Row])
-FAULTS = {fault.__name__: fault for fault in Liar.__subclasses__() if fault.__module__ == server_faults.__name__}
+FAULTS: dict[str, type[Liar]] = {
+    name: value
+    for module in (server_faults, process_faults, token_faults)
+    for name, value in vars(module).items()
+    if isinstance(value, type) and issubclass(value, Liar) and value.__module__ == module.__name__
+}
+
+
+async def verdicts(fault: Callable[[], Liar], files: list[tuple[str, ServerTimelines]], folder: Path) -> list[Verdict]:
+    async with broken_server(fault, folder) as server:
+        return await play_all(server, files)
 
 
 async def failures(fault: Callable[[], Liar], files: list[tuple[str, ServerTimelines]], folder: Path) -> list[Verdict]:
-    async with lying_server(fault, folder) as dialer:
-        server = ServerUnderTest(dialer=dialer, has=frozenset({"workspace"}))
-        return [verdict for verdict in await play_all(server, files) if verdict.outcome == "failed"]
+    return [verdict for verdict in await verdicts(fault, files, folder) if verdict.outcome == "failed"]
 
 
 def test_every_fault_has_its_row_and_every_rule_of_the_wire_its_fault() -> None:
@@ -48,8 +59,13 @@ def test_every_fault_has_its_row_and_every_rule_of_the_wire_its_fault() -> None:
     assert {f"W{number}" for number in range(1, 11)} <= {rule for row in TABLE.values() for rule in row.fails}
 
 
+def test_every_timeline_fails_for_a_broken_server() -> None:
+    fail = {name for row in TABLE.values() for timelines in row.fails.values() for name in timelines}
+    assert [each.name for _, file in FILES for each in file.timelines if each.name not in fail] == []
+
+
 async def test_without_a_fault_nothing_is_blamed(autojump_clock: MockClock, tmp_path: Path) -> None:
-    assert await failures(Liar, REST, tmp_path) == []
+    assert [each for each in await verdicts(Liar, REST, tmp_path) if each.outcome != "passed"] == []
 
 
 async def test_the_example_in_the_specification_passes(autojump_clock: MockClock, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import trio
 from trio.testing import MockClock
 
-from broken_server import Liar, lying_server
-from turnwire.conformance.server_suite import ServerUnderTest, play_all
+from broken_server import broken_server
+from lying_stream import Liar
+from turnwire.conformance.server_suite import play_all
 from turnwire.conformance.verdict import Verdict
 from turnwire_protocol.timelines import ServerTimelines
 
@@ -64,9 +66,26 @@ async def verdict(make: Any, folder: Path, *steps: Map) -> Verdict:
     """Of a timeline of these steps."""
     content = {"under_test": "server", "timelines": [{"name": "x", "rules": ["T1"], "steps": steps}]}
     file = msgspec.convert(content, ServerTimelines)
-    async with lying_server(make, folder) as dialer:
-        (only,) = await play_all(ServerUnderTest(dialer=dialer, seconds=SECONDS), [("x", file)])
+    async with broken_server(make, folder, seconds=SECONDS) as server:
+        (only,) = await play_all(server, [("x", file)])
     return only
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        ({"do": "answer", "to": "nothing"}, "client a has sent no request called nothing"),
+        ({"do": "view", "session": "$other", "state": {}}, "client a has no view of Session other-"),
+        ({"do": "ask", "by": "b", "frame": {"op": "ping"}}, "client b has not connected yet"),
+        ({"do": "view", "state": {"seq": {"$at_most": 1}}}, "$at_most is no operator"),
+    ],
+)
+async def test_a_step_that_cannot_be_done_ends_its_timeline_with_a_sentence(
+    step: Map, sentence: str, autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    wrong = await verdict(Liar, tmp_path, *FOLLOWED, step)
+    assert wrong.outcome == "failed"
+    assert sentence in wrong.reason
 
 
 async def test_W3_what_a_server_says_until_it_closes_is_heard(autojump_clock: MockClock, tmp_path: Path) -> None:
