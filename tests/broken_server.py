@@ -27,8 +27,8 @@ PIPE_BYTES: Final = 256 * 1024
 SLOW_PIPE_BYTES: Final = 16 * 1024
 """What the network holds for an ordinary client, and for one that will stall."""
 
-SETTINGS: Final = GatewaySettings(port=0, tick_ms=1_000)
-GRACE_SECONDS: Final = 2.0
+SETTINGS: Final = GatewaySettings(port=0, tick_ms=500)
+GRACE_SECONDS: Final = 0.5
 """How long Turns may go on after SIGTERM."""
 
 EXIT_FORCED: Final = 3

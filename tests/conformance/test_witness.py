@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from turnwire.conformance.compare import check_snapshot
 from turnwire.conformance.verdict import Broken
@@ -168,7 +169,7 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
         yield from paths(item, (*path, key))
 
 
-GONE = object()
+GONE = UNSET
 
 
 def changed(number: int, path: Path, value: Any) -> list[Map]:
