@@ -158,7 +158,7 @@ class WireClient:
             self.mutations.append(frame)
         if frame["op"] == "mutation" and frame["variant"] == "turn" and frame["type"] == "finish":
             self.finishes[frame["turn_id"]] = frame
-        if "id" in frame:
+        if frame.get("id", self._next_id) < self._next_id:  # for what was sent past `request` nobody waits
             self._answers[frame["id"]] = frame
         view = self.views.get(frame.get("session_id", ""))
         if view is not None and view.receive(frame) == "reload":
