@@ -27,7 +27,7 @@ MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 async def echo(socket: ServerConnection) -> None:
     stream = cast(FrameStream, socket.stream)
     if socket.protocol.extensions:
-        stream.outbox.encode = compressed(socket.protocol.extensions)
+        stream.outbox.encode_with(compressed(socket.protocol.extensions))
     try:
         while True:
             message = await socket.recv()

@@ -1,6 +1,7 @@
 """The outbox against a plain model: what arrives is whole, in order, and honest about what was lost (W6)."""
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,6 +16,9 @@ def packed(kind: str, session: str, number: int, size: int) -> bytes:
     """A frame that says what it is, and how long it is, so that a stream of them can be taken apart again."""
     head = f"{kind}:{session}:{number}:"
     return f"{len(head) + size:05d}{head}".encode() + b"." * size
+
+
+Step: TypeAlias = tuple[object, ...]
 
 
 def notice(session_id: str) -> bytes:
@@ -37,8 +41,12 @@ def unpacked(data: bytes) -> list[tuple[str, str, int]]:
 
 @dataclass
 class Run:
-    """An outbox, all bytes that it gave out, and what was put in."""
+    """An outbox, all bytes that it gave out, and what was put in.
 
+    `direct`: its owner writes Mutations past it while it is quiet, of each no more than so many bytes.
+    """
+
+    direct: int = 0
     outbox: Outbox = field(default_factory=lambda: Outbox(LIMITS, notice))
     wire: bytes = b""
     number: int = 0
@@ -60,7 +68,14 @@ class Run:
     def mutate(self, session: str, size: int) -> None:
         self.number += 1
         self.published.setdefault(session, []).append(self.number)
-        self.outbox.add_mutation(session, packed("mutation", session, self.number, size))
+        frame = packed("mutation", session, self.number, size)
+        if self.outbox.quiet and self.direct:
+            written = min(self.direct, len(frame))
+            self.wire += frame[:written]
+            if written < len(frame):
+                self.outbox.begin(frame, written)
+        else:
+            self.outbox.add_mutation(session, frame)
 
     def snapshot(self, session: str, parts: int, size: int) -> None:
         """A snapshot; all of its frames carry the number of the newest Mutation that it contains."""
@@ -72,6 +87,7 @@ class Run:
 
 STEPS = st.one_of(
     st.tuples(st.just("write"), st.integers(1, 300)),
+    st.tuples(st.just("drain"), st.just(0)),
     st.tuples(st.just("control"), st.integers(0, 80)),
     st.tuples(st.just("tick"), st.just(0)),
     st.tuples(st.just("mutation"), st.sampled_from("abc"), st.sampled_from([0, 10, 150, 450])),
@@ -81,7 +97,7 @@ STEPS = st.one_of(
 )
 
 
-RESUBSCRIBED_BEFORE_TOLD: list[tuple[object, ...]] = [
+RESUBSCRIBED_BEFORE_TOLD: list[Step] = [
     ("snapshot", "b", 2, 500),
     ("snapshot", "a", 2, 20),
     ("write", 10),
@@ -91,7 +107,7 @@ RESUBSCRIBED_BEFORE_TOLD: list[tuple[object, ...]] = [
 ]
 """The loss waits for the end of a snapshot that a new one replaces."""
 
-RESUBSCRIBED_BEFORE_READ: list[tuple[object, ...]] = [
+RESUBSCRIBED_BEFORE_READ: list[Step] = [
     ("snapshot", "b", 2, 500),
     ("write", 10),
     *[("mutation", "a", 150)] * 3,
@@ -101,10 +117,12 @@ RESUBSCRIBED_BEFORE_READ: list[tuple[object, ...]] = [
 """The loss was told, but the client subscribes again before it can have read that."""
 
 
-def play(run: Run, step: tuple[object, ...]) -> None:
+def play(run: Run, step: Step) -> None:
     match step:
         case ("write", int(limit)):
             run.write(limit)
+        case ("drain", _):
+            run.drain()
         case ("control", int(size)):
             run.number += 1
             run.outbox.add_control(packed("control", "-", run.number, size))
@@ -124,11 +142,13 @@ def play(run: Run, step: tuple[object, ...]) -> None:
 
 
 @settings(max_examples=500)
-@given(st.lists(STEPS, max_size=60))
-@example(RESUBSCRIBED_BEFORE_TOLD)
-@example(RESUBSCRIBED_BEFORE_READ)
-def test_W6_what_arrives_is_whole_in_order_and_honest_about_losses(steps: list[tuple[object, ...]]) -> None:
-    run = Run()
+@given(st.lists(STEPS, max_size=60), st.sampled_from([0, 50, 1000]))
+@example(RESUBSCRIBED_BEFORE_TOLD, 0)
+@example(RESUBSCRIBED_BEFORE_READ, 0)
+def test_W6_what_arrives_is_whole_in_order_and_honest_about_losses(steps: list[Step], direct: int) -> None:
+    run = Run(direct)
+    play(run, ("control", 0))  # the answer to the opening handshake
+    run.drain()
     largest_part = 600
     for step in steps:
         play(run, step)
@@ -136,9 +156,13 @@ def test_W6_what_arrives_is_whole_in_order_and_honest_about_losses(steps: list[t
         bound = LIMITS.outbox_bytes + 100 + 2 * largest_part + 3 * len(notice("a"))
         bound += LIMITS.snapshot_bytes + 4 * largest_part
         assert run.outbox.pending_bytes <= run.outbox.control_bytes + bound
+        if run.outbox.quiet:
+            assert run.outbox.idle, "what is written past it would overtake what waits"
+            assert not any(map(run.outbox.is_lagged, "abc")), "or follow what was lost"
     run.drain()
     assert run.outbox.idle
     assert run.outbox.pending_bytes == 0
+    assert run.outbox.quiet == (not any(map(run.outbox.is_lagged, "abc"))), "whoever keeps up is written to at once"
     frames = unpacked(run.wire)
     controls = [number for kind, _, number in frames if kind == "control"]
     assert controls == sorted(controls), "control frames keep their order"
@@ -352,6 +376,22 @@ def test_W8_last_words_come_after_the_frame_being_written_and_nothing_comes_afte
     assert [kind for kind, _, _ in unpacked(run.wire)] == ["mutation", "close"]
 
 
+@pytest.mark.parametrize("how", ["close", "encode"])
+def test_W6_nothing_is_written_past_an_outbox_that_takes_nothing_or_changes_what_is_written(how: str) -> None:
+    run = Run()
+    run.mutate("a", 5)
+    run.drain()
+    assert run.outbox.quiet
+    if how == "close":
+        run.outbox.close()
+    else:
+        run.outbox.encode_with(bytes.upper)
+        assert not run.outbox.quiet
+        run.mutate("a", 5)
+        run.drain()
+    assert not run.outbox.quiet
+
+
 def test_R4_snapshot_parts_enter_one_at_a_time_when_the_lane_has_drained() -> None:
     run = Run()
     run.mutate("a", 80)
@@ -422,7 +462,7 @@ def test_W6_frames_are_joined_up_to_a_bound_and_a_larger_one_goes_alone(lane: st
 
 @settings(max_examples=300)
 @given(st.lists(STEPS, max_size=60))
-def test_W6_all_that_waits_of_snapshots_is_counted_and_forgotten_with_it(steps: list[tuple[object, ...]]) -> None:
+def test_W6_all_that_waits_of_snapshots_is_counted_and_forgotten_with_it(steps: list[Step]) -> None:
     run = Run()
     for step in steps:
         play(run, step)

@@ -47,6 +47,7 @@ class Outbox:
     __slots__ = (
         "_control",
         "_data",
+        "_encode",
         "_head",
         "_lagged",
         "_limits",
@@ -56,10 +57,10 @@ class Outbox:
         "_tick",
         "closed",
         "control_bytes",
-        "encode",
         "frames_out",
         "interruptions",
         "lags",
+        "quiet",
     )
 
     def __init__(self, limits: OutboxLimits, reload_notice: Callable[[str], bytes]) -> None:
@@ -72,8 +73,7 @@ class Outbox:
         self._snapshot_bytes = 0
         self._lagged: set[str] = set()
         self._tick: bytes | None = None
-        self.encode: Callable[[bytes], bytes] | None = None
-        """What becomes of a frame on this connection alone, in the order in which frames are written."""
+        self._encode: Callable[[bytes], bytes] | None = None
         self.control_bytes = 0
         """Bytes that wait in the control lane; the owner holds back what would make it grow."""
         self.frames_out = 0
@@ -84,6 +84,10 @@ class Outbox:
         """How often a Session was interrupted."""
         self.closed = False
         """True after the last words: everything that is added from then on is dropped."""
+        self.quiet = False
+        """True while frames may be written past the outbox, just as they are: nothing is being written or waits, no
+        Session is lagged, nothing is encoded. Whatever is added ends it, and only `wrote` begins it.
+        """
 
     @property
     def idle(self) -> bool:
@@ -110,11 +114,17 @@ class Outbox:
         """Mutations of this Session are being dropped until its next snapshot."""
         return session_id in self._lagged
 
+    def encode_with(self, encode: Callable[[bytes], bytes]) -> None:
+        """What becomes of a frame on this connection alone from now on, in the order in which frames are written."""
+        self.quiet = False
+        self._encode = encode
+
     # ------------------------------------------------------------------------------------------------------ adding
 
     def add_control(self, frame: bytes) -> None:
         """Adds a frame that overtakes all data."""
         if not self.closed:
+            self.quiet = False
             self._control.append(frame)
             self.control_bytes += len(frame)
 
@@ -134,7 +144,7 @@ class Outbox:
             self._lag(heaviest)
             if heaviest == session_id:
                 return
-        self._data.add(Kind.MUTATION, session_id, frame)
+        self._wait(Kind.MUTATION, session_id, frame)
 
     def lose(self, session_id: str) -> None:
         """A Mutation of this Session cannot be sent at all: the Session is lagged, the others are not touched."""
@@ -154,10 +164,11 @@ class Outbox:
         self._drop_snapshot(session_id)
         self._data.keep(session_id, lambda kind: kind is Kind.MUTATION or kind is Kind.RELOAD)
         if untold:
-            self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
+            self._wait(Kind.RELOAD, session_id, self._reload_notice(session_id))
         self._lagged.discard(session_id)
         waiting = deque(parts)
         if waiting:
+            self.quiet = False
             self._snapshots[session_id] = waiting
             self._snapshot_bytes += sum(map(len, waiting))
 
@@ -167,7 +178,7 @@ class Outbox:
         if not self.closed:
             self.interruptions += 1
             self._lagged.add(session_id)
-            self._data.add(Kind.RELOAD, session_id, reload_notice)
+            self._wait(Kind.RELOAD, session_id, reload_notice)
 
     def end_session(self, session_id: str, notice: bytes | None = None) -> None:
         """Drops all that waits for this Session, after which only `notice` is sent."""
@@ -175,7 +186,7 @@ class Outbox:
         self._drop_snapshot(session_id)
         self._data.keep(session_id, lambda _: False)
         if notice is not None and not self.closed:
-            self._data.add(Kind.FINAL, session_id, notice)
+            self._wait(Kind.FINAL, session_id, notice)
 
     def close(self, last_words: bytes | None = None) -> None:
         """Drops all data, lets the control lane end with `last_words`, and takes nothing more."""
@@ -184,6 +195,7 @@ class Outbox:
         if last_words is not None:
             self.add_control(last_words)
         self.closed = True
+        self.quiet = False
         self._snapshots.clear()
         self._snapshot_bytes = 0
         self._lagged.clear()
@@ -199,12 +211,18 @@ class Outbox:
 
     def begin(self, frame: bytes, written: int) -> None:
         """The owner has written the start of a frame by itself while the outbox was idle: the rest is the head."""
+        self.quiet = False
         self._head = memoryview(frame)[written:]
 
     def wrote(self, count: int) -> None:
         """The first `count` bytes of the head are gone."""
         if self._head is not None:
             self._head = self._head[count:] if count < len(self._head) else None
+            self.quiet = self.idle and not self._lagged and not self.closed and self._encode is None
+
+    def _wait(self, kind: Kind, session_id: str, frame: bytes) -> None:
+        self.quiet = False
+        self._data.add(kind, session_id, frame)
 
     def _take(self) -> memoryview | None:
         frames: list[bytes] = []
@@ -228,8 +246,8 @@ class Outbox:
         if not frames:
             return None
         self.frames_out += len(frames)
-        if self.encode is not None:
-            frames = [self.encode(frame) for frame in frames]
+        if self._encode is not None:
+            frames = [self._encode(frame) for frame in frames]
         return memoryview(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def _refill(self) -> None:
@@ -244,12 +262,12 @@ class Outbox:
     def _let_in(self, session_id: str, parts: deque[bytes]) -> None:
         part = parts.popleft()
         self._snapshot_bytes -= len(part)
-        self._data.add(Kind.SNAPSHOT, session_id, part)
+        self._wait(Kind.SNAPSHOT, session_id, part)
         del self._snapshots[session_id]
         if parts:
             self._snapshots[session_id] = parts  # behind the others
         elif session_id in self._lagged:
-            self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
+            self._wait(Kind.RELOAD, session_id, self._reload_notice(session_id))
 
     # --------------------------------------------------------------------------------------------------- giving up
 
@@ -261,4 +279,4 @@ class Outbox:
         self._lagged.add(session_id)
         self._data.keep(session_id, lambda kind: kind is not Kind.RELOAD)
         if session_id not in self._snapshots:
-            self._data.add(Kind.RELOAD, session_id, self._reload_notice(session_id))
+            self._wait(Kind.RELOAD, session_id, self._reload_notice(session_id))

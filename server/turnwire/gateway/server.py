@@ -210,7 +210,7 @@ class Gateway:
         assert socket.request is not None
         websocket = cast(WebSocket, socket)
         if socket.protocol.extensions:
-            websocket.frames.outbox.encode = compressed(socket.protocol.extensions)
+            websocket.frames.outbox.encode_with(compressed(socket.protocol.extensions))
         connection = Connection(websocket, self._surroundings, bearer_of(socket.request.headers))
         self._connections.add(connection)
         self._traffic.opened += 1

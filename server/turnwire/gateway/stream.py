@@ -50,6 +50,27 @@ class FrameStream(trio.abc.HalfCloseableStream):
     once, when the stream is closed or given up.
     """
 
+    __slots__ = (
+        "_answered",
+        "_draining",
+        "_inner",
+        "_limits",
+        "_nursery",
+        "_on_end",
+        "_opening",
+        "_progress",
+        "_socket",
+        "_transport",
+        "allowance",
+        "bytes_in",
+        "bytes_out",
+        "dead",
+        "heard",
+        "on_excess",
+        "outbox",
+        "pace",
+    )
+
     def __init__(
         self,
         inner: trio.abc.Stream,
@@ -96,13 +117,12 @@ class FrameStream(trio.abc.HalfCloseableStream):
         `joined` are the same bytes as `frames`: a client that keeps up gets them in one write.
         """
         outbox = self.outbox
-        if self._socket is not None and outbox.encode is None and outbox.idle and not outbox.closed:
-            if not outbox.is_lagged(session_id):
-                written = self._try_write(joined)
-                outbox.frames_out += len(frames)
-                if written < len(joined) and not self.dead:
-                    outbox.begin(joined, written)
-                    self._start_drain()
+        if outbox.quiet and self._socket is not None:
+            written = self._try_write(joined)
+            outbox.frames_out += len(frames)
+            if written < len(joined) and not self.dead:
+                outbox.begin(joined, written)
+                self._start_drain()
             return
         for frame in frames:
             outbox.add_mutation(session_id, frame)
