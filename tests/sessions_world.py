@@ -24,7 +24,7 @@ from turnwire.models.base import (
     Usage,
 )
 from turnwire.models.timeline import Timeline, TimelineProvider
-from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire.sessions.channel import EndReason, Listener, Published, SnapshotFrames
 from turnwire.sessions.environment import Environment, SessionLimits
 from turnwire.sessions.mailbox import Chore
 from turnwire.sessions.registry import Registry
@@ -94,6 +94,10 @@ class ViewWatcher:
         """Waits until the condition holds after a frame."""
         while not condition():
             await self._changed.wait()
+
+    @property
+    def listener(self) -> Listener:
+        return self
 
     def joined(self, snapshot: SnapshotFrames) -> None:
         for data in snapshot.encoded("json"):

@@ -18,7 +18,7 @@ from turnwire.conformance.streams import TcpDialer
 from turnwire.gateway import GatewaySettings
 from turnwire.gateway.outbox import OutboxLimits
 from turnwire.gateway.wire import wire_parts_of
-from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire.sessions.channel import EndReason, Listener, Published, SnapshotFrames
 from turnwire.sessions.registry import Registry
 from turnwire.store.base import CreateSession, SaveMessage, SessionRecord
 from turnwire.store.sqlite import open_sqlite
@@ -32,6 +32,10 @@ DELTA_BYTES = 10
 
 class Nobody:
     """A watcher that looks at nothing."""
+
+    @property
+    def listener(self) -> Listener:
+        return self
 
     def joined(self, snapshot: SnapshotFrames) -> None: ...
 

@@ -1,5 +1,6 @@
 """Feeds: one joined write for each client and turn of the scheduler, and nothing out of place (W4, L1, Z6)."""
 
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -11,8 +12,10 @@ from turnwire.gateway import GatewaySettings
 from turnwire.gateway.fanout import FLUSH_BYTES, Fanout, Feed
 from turnwire_protocol.codec import FORMATS, Format
 
+MAX_FRAME = 1024 * 1024
 
-class Listener:
+
+class Taker:
     """A member that keeps what it gets."""
 
     def __init__(self) -> None:
@@ -20,16 +23,18 @@ class Listener:
         self.writes: list[bytes] = []
         self.lost = 0
 
-    def deliver(self, frames: Sequence[bytes], joined: bytes) -> None:
+    def feed_mutations(self, session_id: str, frames: Sequence[bytes], joined: bytes) -> None:
+        assert session_id == "s"
         assert b"".join(frames) == joined
         self.frames.extend(frames)
         self.writes.append(joined)
 
-    def lose(self) -> None:
+    def lose_mutation(self, session_id: str) -> None:
+        assert session_id == "s"
         self.lost += 1
 
 
-def joined_feed(fanout: Fanout, *members: Listener) -> Feed:
+def joined_feed(fanout: Fanout, *members: Taker) -> Feed:
     feed = fanout.feed(("s", False, "json"))
     for member in members:
         feed.join(member)
@@ -37,7 +42,7 @@ def joined_feed(fanout: Fanout, *members: Listener) -> Feed:
 
 
 async def test_Z6_what_is_said_in_one_turn_is_one_write_of_the_same_bytes_for_all(autojump_clock: MockClock) -> None:
-    fanout, one, other = Fanout(), Listener(), Listener()
+    fanout, one, other = Fanout(MAX_FRAME), Taker(), Taker()
     feed = joined_feed(fanout, one, other)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(fanout.run)
@@ -55,7 +60,7 @@ async def test_Z6_what_is_said_in_one_turn_is_one_write_of_the_same_bytes_for_al
 
 
 async def test_W4_whoever_joins_gets_only_what_comes_after(autojump_clock: MockClock) -> None:
-    fanout, early, late = Fanout(), Listener(), Listener()
+    fanout, early, late = Fanout(MAX_FRAME), Taker(), Taker()
     feed = joined_feed(fanout, early)
     feed.add(b"before")
     feed.join(late)
@@ -66,19 +71,26 @@ async def test_W4_whoever_joins_gets_only_what_comes_after(autojump_clock: MockC
 
 
 async def test_L1_whoever_leaves_gets_nothing_more(autojump_clock: MockClock) -> None:
-    fanout, staying, leaving = Fanout(), Listener(), Listener()
+    fanout, staying, leaving = Fanout(MAX_FRAME), Taker(), Taker()
     feed = joined_feed(fanout, staying, leaving)
     feed.add(b"unsent")
     feed.leave(leaving)
     feed.leave(leaving)
     fanout.flush()
     assert (staying.frames, leaving.frames) == ([b"unsent"], [])
-    feed.leave(staying)
-    assert fanout.feed(("s", False, "json")) is not feed, "a feed that nobody needs is forgotten"
+
+
+async def test_Z6_there_is_one_feed_as_long_as_somebody_holds_it_and_none_after(autojump_clock: MockClock) -> None:
+    fanout = Fanout(MAX_FRAME)
+    feed = joined_feed(fanout, Taker())
+    assert fanout.feed(("s", False, "json")) is feed
+    held = weakref.ref(feed)
+    del feed
+    assert held() is None
 
 
 async def test_W6_a_feed_does_not_grow_while_nobody_else_runs(autojump_clock: MockClock) -> None:
-    fanout, member = Fanout(), Listener()
+    fanout, member = Fanout(MAX_FRAME), Taker()
     feed = joined_feed(fanout, member)
     for _ in range(10):
         feed.add(b"x" * (FLUSH_BYTES // 4))

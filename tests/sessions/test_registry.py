@@ -8,13 +8,17 @@ import pytest
 import trio
 
 from sessions_world import GatedStore, MakeWorld, break_down, exchange, text_answer
-from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire.sessions.channel import EndReason, Listener, Published, SnapshotFrames
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.parts import TextInput
 
 
 class Passer:
     """Joins, and looks at nothing."""
+
+    @property
+    def listener(self) -> Listener:
+        return self
 
     def joined(self, snapshot: SnapshotFrames) -> None: ...
 

@@ -10,7 +10,7 @@ import msgspec
 
 from simulation.faulty_store import Committed
 from simulation.journal import Journal
-from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire.sessions.channel import EndReason, Listener, Published, SnapshotFrames
 from turnwire_protocol import lifecycle
 from turnwire_protocol.view import SessionView
 
@@ -203,6 +203,10 @@ class Connection:
     @property
     def _stands(self) -> bool:
         return self._tab.connection is self
+
+    @property
+    def listener(self) -> Listener:
+        return self
 
     def joined(self, snapshot: SnapshotFrames) -> None:
         if self._stands:

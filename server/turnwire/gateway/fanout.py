@@ -1,16 +1,23 @@
 """Fan-out: what a Session says within one turn of the scheduler goes to all of its clients as one write each.
 
-The same joined bytes serve every client that keeps up, so a system call is paid for a client and turn, not for a client
-and Mutation. There is no timer: the flush runs as soon as whoever published lets other tasks run, so nothing waits
-when there is little to say. What a client that does not keep up gets, its `Outbox` decides frame by frame.
+A feed hears a Mutation once for all of its clients, and serialises it once; the same joined bytes serve every client
+that keeps up. So what is paid for a client is a system call a turn, and nothing a Mutation. There is no timer: the
+flush runs as soon as whoever published lets other tasks run, so nothing waits when there is little to say. What a
+client that does not keep up gets, its `Outbox` decides frame by frame.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
+from weakref import WeakValueDictionary
 
 import trio
 
+from turnwire.gateway.wire import to_wire
+from turnwire.sessions.channel import Published
 from turnwire_protocol.codec import Format
+
+_log = logging.getLogger(__name__)
 
 FLUSH_BYTES: Final = 64 * 1024
 """A feed is not left to grow beyond this before it is flushed."""
@@ -22,21 +29,21 @@ FeedKey: TypeAlias = tuple[str, bool, Format]
 class Member(Protocol):
     """Somebody who gets what a feed says."""
 
-    def deliver(self, frames: Sequence[bytes], joined: bytes) -> None:
+    def feed_mutations(self, session_id: str, frames: Sequence[bytes], joined: bytes) -> None:
         """Frames in order, and the same bytes joined; returns at once and raises nothing."""
 
-    def lose(self) -> None:
+    def lose_mutation(self, session_id: str) -> None:
         """A frame cannot be delivered to anyone."""
 
 
 class Feed:
-    """The frames of one turn of the scheduler for all who get the same bytes."""
+    """The frames of one turn of the scheduler for all who get the same bytes: a `Listener` for all of them."""
 
-    __slots__ = ("_fanout", "_frames", "_key", "_members", "_size")
+    __slots__ = ("__weakref__", "_fanout", "_format", "_frames", "_members", "_session_id", "_size")
 
     def __init__(self, fanout: "Fanout", key: FeedKey) -> None:
         self._fanout = fanout
-        self._key = key
+        self._session_id, _, self._format = key
         self._frames: list[bytes] = []
         self._size = 0
         self._members: dict[Member, None] = {}
@@ -51,7 +58,21 @@ class Feed:
         self._members.pop(member, None)
         if not self._members:
             self._frames.clear()
-            self._fanout.forget(self._key)
+
+    def published(self, item: Published) -> None:
+        """One more Mutation for all members, unless it is above `max_frame`: then they have to reload (W10)."""
+        if not self._members:
+            return
+        frame = to_wire(item.encoded(self._format), self._format)
+        if len(frame) <= self._fanout.max_frame:
+            self.add(frame)
+            return
+        _log.error(
+            "a Mutation of session %(session_id)s is above max_frame and was not sent", {"session_id": self._session_id}
+        )
+        self.flush()
+        for member in list(self._members):
+            member.lose_mutation(self._session_id)
 
     def add(self, frame: bytes) -> None:
         """One more frame for all members, at the next flush."""
@@ -63,38 +84,30 @@ class Feed:
         if self._size >= FLUSH_BYTES:
             self.flush()
 
-    def lose(self) -> None:
-        """Flushes, then tells all members that the next frame is missing."""
-        self.flush()
-        for member in list(self._members):
-            member.lose()
-
     def flush(self) -> None:
         """Gives to all members what has been added."""
         frames, self._frames = self._frames, []
         if frames:
             joined = frames[0] if len(frames) == 1 else b"".join(frames)
             for member in list(self._members):
-                member.deliver(frames, joined)
+                member.feed_mutations(self._session_id, frames, joined)
 
 
 class Fanout:
-    """All feeds of a gateway; `run` flushes them."""
+    """All feeds of a gateway; `run` flushes them. `max_frame` is in bytes (W10)."""
 
-    def __init__(self) -> None:
-        self._feeds: dict[FeedKey, Feed] = {}
+    def __init__(self, max_frame: int) -> None:
+        self.max_frame = max_frame
+        self._feeds: WeakValueDictionary[FeedKey, Feed] = WeakValueDictionary()
         self._dirty: list[Feed] = []
         self._something = trio.Event()
 
     def feed(self, key: FeedKey) -> Feed:
-        """The feed for this key; there is one as long as it has members."""
+        """The feed for this key: the same one as long as somebody holds it."""
         feed = self._feeds.get(key)
         if feed is None:
             feed = self._feeds[key] = Feed(self, key)
         return feed
-
-    def forget(self, key: FeedKey) -> None:
-        self._feeds.pop(key, None)
 
     def wake(self, feed: Feed) -> None:
         """This feed has something to flush."""

@@ -59,7 +59,7 @@ class Gateway:
         self._settings = settings
         self._rng = rng
         self._server = server
-        self._fanout = Fanout()
+        self._fanout = Fanout(settings.max_frame_bytes)
         guard = Guard(authorizer or GrantRules(sessions.owned_by))
         self._surroundings = Surroundings(
             sessions=sessions,

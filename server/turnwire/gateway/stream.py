@@ -128,6 +128,11 @@ class FrameStream(trio.abc.HalfCloseableStream):
             outbox.add_mutation(session_id, frame)
         self.pump()
 
+    def lose_mutation(self, session_id: str) -> None:
+        """A Mutation of this Session cannot be sent at all: the client has to reload (W10)."""
+        self.outbox.lose(session_id)
+        self.pump()
+
     def pump(self) -> None:
         """Writes what the outbox has, as far as that is possible at once; the rest is left to the drain task."""
         if self._draining or self.dead:

@@ -1,12 +1,11 @@
 """A subscription: one client's place at one Session, from the Session's Mutations to the client's outbox (W4-W6)."""
 
 import logging
-from collections.abc import Sequence
 
 from turnwire.gateway.fanout import Fanout, Feed
 from turnwire.gateway.stream import FrameStream
-from turnwire.gateway.wire import wire_frame, wire_of, wire_parts_of
-from turnwire.sessions.channel import EndReason, Published, SnapshotFrames
+from turnwire.gateway.wire import wire_frame, wire_parts_of
+from turnwire.sessions.channel import EndReason, SnapshotFrames
 from turnwire_protocol.codec import Format
 from turnwire_protocol.codes import RequestError
 from turnwire_protocol.frames import ReloadNotice, Result, Unsubscribed
@@ -15,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription:
-    """A `Watcher` for one (connection, Session), and a member of the feed that its kind shares.
+    """A `Watcher` for one (connection, Session). Mutations reach the client through the feed that its kind shares.
 
     `max_frame` is in bytes (W10).
     """
@@ -54,6 +53,11 @@ class Subscription:
 
     # ----------------------------------------------------------------------------------------------- as a `Watcher`
 
+    @property
+    def listener(self) -> Feed:
+        """The feed that it shares with others of its kind."""
+        return self._fanout.feed((self.session_id, self.include_internal, self._format))
+
     def joined(self, snapshot: SnapshotFrames) -> None:
         """Answers the request, then sends the snapshot: nothing can come between (W4)."""
         if self.ended_by_server:
@@ -75,19 +79,6 @@ class Subscription:
         self._stream.outbox.begin_snapshot(self.session_id, parts)
         self._stream.pump()
 
-    def published(self, item: Published) -> None:
-        """Hands the Mutation to the feed, once for all members: whoever is first serialises it."""
-        if self._feed is None or self._format in item.wire:
-            return
-        frame = wire_of(item, self._format)
-        if len(frame) <= self._max_frame:
-            self._feed.add(frame)
-            return
-        _log.error(
-            "a Mutation of session %(session_id)s is above max_frame and was not sent", {"session_id": self.session_id}
-        )
-        self._feed.lose()
-
     def restarted(self, session_id: str) -> None:
         """Tells the client to ask for a new snapshot; the subscription stands, but nothing comes until then (W7)."""
         self._leave_feed()
@@ -101,26 +92,15 @@ class Subscription:
         self._stream.outbox.end_session(session_id, wire_frame(Unsubscribed(session_id, reason), self._format))
         self._stream.pump()
 
-    # -------------------------------------------------------------------------------------------- as a feed's member
-
-    def deliver(self, frames: Sequence[bytes], joined: bytes) -> None:
-        """Sends Mutations, if the client keeps up (W6)."""
-        self._stream.feed_mutations(self.session_id, frames, joined)
-
-    def lose(self) -> None:
-        """A Mutation cannot be sent to anyone: the client has to reload (W10)."""
-        self._stream.outbox.lose(self.session_id)
-        self._stream.pump()
-
     def _join_feed(self) -> None:
         if self._feed is not None:
             # What was said before belongs before the snapshot: a client that is live would miss it otherwise.
             self._feed.flush()
         self._leave_feed()
-        self._feed = self._fanout.feed((self.session_id, self.include_internal, self._format))
-        self._feed.join(self)
+        self._feed = self.listener
+        self._feed.join(self._stream)
 
     def _leave_feed(self) -> None:
         if self._feed is not None:
-            self._feed.leave(self)
+            self._feed.leave(self._stream)
             self._feed = None

@@ -9,7 +9,7 @@ from typing import Any, Final
 from websockets.extensions import Extension
 from websockets.frames import DATA_OPCODES, Frame, Opcode
 
-from turnwire.sessions.channel import Published, SnapshotFrames
+from turnwire.sessions.channel import SnapshotFrames
 from turnwire_protocol.codec import Format, encode
 from turnwire_protocol.frames import Tick
 
@@ -29,14 +29,6 @@ def wire_frame(value: Any, format: Format) -> bytes:
 
 
 TICKS: Final[dict[Format, bytes]] = {"json": wire_frame(Tick(), "json"), "msgpack": wire_frame(Tick(), "msgpack")}
-
-
-def wire_of(item: Published, format: Format) -> bytes:
-    """The Mutation for every client of this format; made by the first that asks."""
-    data = item.wire.get(format)
-    if data is None:
-        data = item.wire[format] = to_wire(item.encoded(format), format)
-    return data
 
 
 def wire_parts_of(snapshot: SnapshotFrames, format: Format) -> tuple[bytes, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import trio
 
 from turnwire.extensions import fault_of
-from turnwire.sessions.channel import Audience, Channel, EndReason, Published, SnapshotFrames
+from turnwire.sessions.channel import Audience, Channel, EndReason, Listener, Published, SnapshotFrames
 from turnwire_protocol.mutations import Mutation
 
 Callback: TypeAlias = Callable[[Mutation], None] | Callable[[Mutation], Awaitable[None]]
@@ -38,6 +38,11 @@ class Subscriber:
         self._session_id = session_id
         self._callback = callback
         self._interrupted = interrupted
+
+    @property
+    def listener(self) -> Listener:
+        """Every subscriber hears for itself."""
+        return self
 
     def joined(self, snapshot: SnapshotFrames) -> None:
         """Subscribers get no snapshot."""
