@@ -154,6 +154,14 @@ def test_W5_a_snapshot_may_come_behind_mutations_that_go_on_from_it() -> None:
     assert broken.value.rule == "W4"
 
 
+def test_W4_a_snapshot_may_take_the_place_of_one_that_is_not_complete() -> None:
+    first = {**CONVERSATION[6], "parts": 2}
+    start, delta = CONVERSATION[5], CONVERSATION[7]
+    again = mutation(7, "delta", **of_answer(6, type="text", part_id="p", delta=" and seas"))
+    result = {"op": "result", "id": 3, "result": {"epoch": "e", "seq": 5}}
+    hear([*CONVERSATION[:5], first, start, ask(3, "reload"), delta, result, snapshot(5, AGENT), again])
+
+
 def test_W3_only_a_hello_is_answered_by_a_welcome() -> None:
     for number, answer in ((4, {**CONVERSATION[1], "id": 2}), (1, {"op": "result", "id": 1, "result": {}})):
         with pytest.raises(Broken, match="was answered by a") as broken:

@@ -191,7 +191,7 @@ class Peer:
             if isinstance(data, str) != (link.format == "json"):
                 raise Broken("W2", f"a {'text' if isinstance(data, str) else 'binary'} frame in {link.format}")
             frame = decode_map(data, link.format)
-            link.witness.received(frame, len(data))
+            link.witness.received(frame, len(data.encode() if isinstance(data, str) else data))
             view = self.views.get(frame.get("session_id", ""))
             if view is not None and frame["op"] == "snapshot":
                 check_snapshot(frame, view)

@@ -128,8 +128,8 @@ class Witness:
             raise Broken("W4", f"a snapshot at {epoch}/{seq}, but the results said {followed.joined}")
         else:
             del followed.joined[: followed.joined.index((epoch, seq)) + 1]
-            newest = followed.seq if followed.epoch == epoch and not followed.lagged else None
-            followed.behind = newest is not None and seq < newest
+            live = followed.seq is not None and not followed.lagged and followed.part is None
+            followed.behind = live and followed.epoch == epoch and seq < (followed.seq or 0)
             if not followed.behind:
                 self._begin(followed, epoch, seq)
         followed.part = (epoch, seq, part, parts) if part < parts else None
@@ -146,8 +146,9 @@ class Witness:
         if followed.epoch != epoch:
             followed.revisions.clear()
         followed.epoch, followed.seq, followed.overlap, followed.lagged = epoch, seq, seq, False
-        followed.early.clear()
-        waiting, followed.waiting = followed.waiting, []
+        # Those that came between the parts of a snapshot that this one takes the place of go on from this one.
+        waiting = [*(each for each in followed.early if each["epoch"] == epoch), *followed.waiting]
+        followed.early, followed.waiting = [], []
         for frame in waiting:
             if self._is_next(followed, frame):
                 followed.early.append(frame)
