@@ -42,8 +42,10 @@ ASKING = {"asks": "/ask", "approves": '/tool write_file {"path":"a.txt","text":"
 
 NO_CARD = {"interaction_id": "nothing", "revision": 1}
 
-ENOUGH = 0.25
-"""The least share of all requests that must succeed: what is refused at the door tries nothing behind it."""
+ENOUGH = 0.1
+"""The least share of all requests that must succeed: what is refused at the door tries nothing behind it. A quarter
+does as a rule, but they are drawn by chance.
+"""
 
 
 class Bystander:
