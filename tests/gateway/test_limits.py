@@ -10,7 +10,7 @@ from websockets.frames import Frame, Opcode
 
 from gateway_world import Client, World, gateway_world, no_traceback, token_authenticator, token_for
 from turnwire.gateway import GatewaySettings
-from turnwire.gateway.inbox import COUNTED_BYTES
+from turnwire.gateway.inbox import COUNTED_BYTES, weight_of
 from turnwire_protocol.codec import FORMATS, Format
 
 SLOW = GatewaySettings(requests_per_s=2.0, request_burst=5, max_refusals=20)
@@ -34,10 +34,15 @@ async def test_W9_a_client_that_keeps_to_the_rate_is_never_refused(autojump_cloc
             assert await client.result("ping") == {}
 
 
-async def test_W9_a_large_message_counts_as_several(autojump_clock: MockClock) -> None:
+def test_W9_a_message_counts_once_for_each_8_KiB_that_it_begins() -> None:
+    assert [weight_of(size) for size in (0, 1, 8192, 8193, 3 * 8192)] == [1, 1, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kilobytes_8", ["x" * 8192, "é" * 4096], ids=["ascii", "two bytes a character"])
+async def test_W9_a_large_message_counts_as_several(autojump_clock: MockClock, kilobytes_8: str) -> None:
     """What one client has read costs the others by its size, not by its number."""
     async with gateway_world(SLOW) as world, world.client() as client:
-        assert (await client.request("ping", padding="x" * 7 * COUNTED_BYTES))["code"] == "invalid_argument"
+        assert (await client.request("ping", padding=kilobytes_8 * 7))["code"] == "invalid_argument"
         assert (await client.request("ping"))["code"] == "rate_limited"
         await trio.sleep((8 - SLOW.request_burst + 1) / SLOW.requests_per_s)
         assert await client.result("ping") == {}
@@ -47,7 +52,7 @@ async def test_W9_who_goes_on_with_large_messages_is_closed_all_the_sooner(autoj
     async with gateway_world(SLOW) as world, world.client() as client:
         with suppress(ConnectionClosed):
             for _ in range(100):
-                await client.socket.send("x" * 7 * COUNTED_BYTES)
+                await client.socket.send("x" * 8 * COUNTED_BYTES)
         assert await client.wait_closed() == 4429
         assert len(client.ops("error")) == SLOW.max_refusals // 8
 

@@ -18,7 +18,7 @@ from turnwire.gateway.principals import Principal
 from turnwire.gateway.subscriptions import Subscriptions
 from turnwire.gateway.surroundings import Surroundings
 from turnwire.gateway.websocket import WebSocket
-from turnwire.gateway.wire import PING, TICKS, wire_frame
+from turnwire.gateway.wire import PING, TICKS, size_of, wire_frame
 from turnwire_protocol import frames
 from turnwire_protocol.codec import Format, decode_map, request_id_of, request_of
 from turnwire_protocol.codes import RequestError
@@ -209,7 +209,8 @@ class Connection:
             return
         request_id: int | None = None
         settings = self._around.settings
-        weight = weight_of(len(data))
+        size = size_of(data)
+        weight = weight_of(size)
         wait = self._inbox.meter(trio.current_time(), weight) or self._identity.wait_for_request(weight)
         try:
             value = decode_map(data, self._format)
@@ -217,7 +218,7 @@ class Connection:
             if wait:
                 raise RequestError("rate_limited", f"too many requests; wait for {wait:.3f} s")
             request = request_of(value, max_depth=settings.max_depth, max_values=settings.max_values)
-            self._inbox.put(request, len(data))
+            self._inbox.put(request, size)
         except RequestError as error:
             self._refuse(error, request_id, weight)
             return

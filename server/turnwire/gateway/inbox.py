@@ -4,6 +4,7 @@ Requests are bounded in number, in bytes and in rate. What is over is refused wi
 the same is told so by `hopeless`.
 """
 
+import math
 from collections import deque
 from typing import Final
 
@@ -19,7 +20,7 @@ COUNTED_BYTES: Final = 8 * 1024
 
 def weight_of(size: int) -> int:
     """As how many messages one of so many bytes counts: one for each COUNTED_BYTES that it begins (W9)."""
-    return 1 + size // COUNTED_BYTES
+    return max(1, math.ceil(size / COUNTED_BYTES))
 
 
 class InboxLimits(Struct, frozen=True):

@@ -14,16 +14,12 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription:
-    """A `Watcher` for one (connection, Session). Mutations reach the client through the feed that its kind shares.
-
-    `max_frame` is in bytes (W10).
-    """
+    """A `Watcher` for one (connection, Session). Mutations reach the client through the feed that its kind shares."""
 
     __slots__ = (
         "_fanout",
         "_feed",
         "_format",
-        "_max_frame",
         "_stream",
         "answering",
         "ended_by_server",
@@ -32,7 +28,7 @@ class Subscription:
         "session_id",
     )
 
-    def __init__(self, session_id: str, stream: FrameStream, fanout: Fanout, format: Format, *, max_frame: int) -> None:
+    def __init__(self, session_id: str, stream: FrameStream, fanout: Fanout, format: Format) -> None:
         self.session_id = session_id
         self.limit = 0
         self.include_internal = False
@@ -44,7 +40,6 @@ class Subscription:
         self._fanout = fanout
         self._feed: Feed | None = None
         self._format: Format = format
-        self._max_frame = max_frame
 
     def close(self) -> None:
         """Nothing more goes to the client, nor what has not been sent yet. Idempotent."""
@@ -64,7 +59,7 @@ class Subscription:
             return  # while the Session was being read; whoever asked to join it leaves it again
         parts = wire_parts_of(snapshot, self._format)
         request_id, self.answering = self.answering, None
-        if max(map(len, parts)) > self._max_frame:
+        if max(map(len, parts)) > self._fanout.max_frame:
             _log.error(
                 "a snapshot of session %(session_id)s has a part above max_frame and is not sent",
                 {"session_id": self.session_id},

@@ -87,11 +87,7 @@ class Subscriptions:
 
     def _new(self, session_id: str) -> Subscription:
         subscription = self._by_session[session_id] = Subscription(
-            session_id,
-            self._stream,
-            self._around.fanout,
-            self._format,
-            max_frame=self._around.settings.max_frame_bytes,
+            session_id, self._stream, self._around.fanout, self._format
         )
         return subscription
 

@@ -23,6 +23,13 @@ def to_wire(message: bytes, format: Format) -> bytes:
     return Frame(_OPCODES[format], message).serialize(mask=False)
 
 
+def size_of(message: str | bytes) -> int:
+    """Bytes of a message that came, without its header."""
+    if isinstance(message, bytes) or message.isascii():
+        return len(message)
+    return len(message.encode())
+
+
 def wire_frame(value: Any, format: Format) -> bytes:
     """A frame of the protocol as the bytes that go over the network."""
     return to_wire(encode(value, format), format)
