@@ -1,5 +1,6 @@
 """Shared fixtures of all tests."""
 
+import os
 import select
 import subprocess
 import sys
@@ -8,6 +9,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Tests start hundreds of processes. Where Python is told to keep no compiled modules, each would compile them all anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How fast this machine is just now is nothing that a test may fail for.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -42,6 +42,16 @@ def test_version_and_schema_are_printed() -> None:
     assert json.loads(turnwire("schema").stdout)["$id"] == "urn:turnwire:v1"
 
 
+def test_a_start_does_not_pay_for_what_it_may_not_need() -> None:
+    """Most servers have no key, no certificate, no metrics and no model of a service, and none plays the pack."""
+    program = "import sys, turnwire.cli; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(answer.stdout.split())
+    assert {"turnwire.gateway.tokens", "turnwire.settings", "turnwire.conformance.arguments"} <= loaded
+    assert not loaded & {"jwt", "cryptography", "prometheus_client", "httpx2", "openai", "anthropic"}
+    assert not loaded & {"turnwire.conformance.command", "turnwire_protocol.timelines"}
+
+
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_model_without_its_key_is_a_sentence_and_exit_code_2(kind: str, tmp_path: Path) -> None:
     nothing = {f"{kind.upper()}_{name}": "" for name in ("API_KEY", "BASE_URL")}

@@ -4,6 +4,7 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, nullcontext
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,9 +13,17 @@ import trio
 
 from turnwire.context.composer import WINDOW_TOKENS, Composer
 from turnwire.extensions import fault_of
-from turnwire.gateway import Authenticator, Authorizer, Gateway, GatewaySettings, OpenAccess, document, read_page
+from turnwire.gateway import (
+    Authenticator,
+    Authorizer,
+    Document,
+    Gateway,
+    GatewaySettings,
+    OpenAccess,
+    document,
+    read_page,
+)
 from turnwire.gateway.auth import is_loopback
-from turnwire.metrics import Metrics
 from turnwire.models.base import ModelProvider
 from turnwire.models.select import provider_for
 from turnwire.sessions.environment import Environment, SessionLimits
@@ -147,6 +156,8 @@ class Turnwire:
                 self._serving = gateway
                 lines = []
                 if metrics_port is not None:
+                    from turnwire.metrics import Metrics  # Prometheus' client, which few servers need
+
                     metrics = Metrics(gateway, registry, store)
                     place = await nursery.start(metrics.serve, metrics_host, metrics_port)
                     lines.append(f"turnwire: metrics on http://{_place(*place)}/metrics")
@@ -188,11 +199,16 @@ class Turnwire:
             server=f"turnwire/{version('turnwire')}",
             documents={
                 **read_page(PAGE_DIRECTORY),
-                "/schema.json": document(msgspec.json.encode(schema()), "application/schema+json"),
+                "/schema.json": _schema_document,
             },
             problem=lambda: store.problem,
             rng=random.SystemRandom(),
         )
+
+
+@cache
+def _schema_document() -> Document:
+    return document(msgspec.json.encode(schema()), "application/schema+json")
 
 
 def _tell_of_provider(fault: BaseException) -> None:

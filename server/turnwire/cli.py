@@ -14,7 +14,7 @@ import trio
 
 from turnwire import database, logs
 from turnwire.app import Turnwire
-from turnwire.conformance import command as conformance
+from turnwire.conformance.arguments import add_parser as add_conformance_command
 from turnwire.flags import FLAGS
 from turnwire.gateway import TokenAuthenticator
 from turnwire.sessions.environment import now_ms
@@ -74,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         case "db":
             sys.exit(database.run(options))
         case "conformance":
-            sys.exit(conformance.run(options))
+            from turnwire.conformance.command import run  # the pack, which no other command needs
+
+            sys.exit(run(options))
         case "schema":
             print(json.dumps(schema(), indent=2, sort_keys=True))
         case "version":
@@ -186,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     add_token_command(commands)
     database.add_parser(commands)
-    conformance.add_parser(commands)
+    add_conformance_command(commands)
     commands.add_parser("schema", help="print the JSON Schema of the protocol")
     commands.add_parser("version", help="print the version")
     return parser

@@ -11,7 +11,6 @@ from msgspec import Struct
 from turnwire.flags import FLAGS
 from turnwire.gateway.auth import is_loopback
 from turnwire.gateway.settings import LOOPBACK_NETWORKS, GatewaySettings
-from turnwire.gateway.tls import tls_context
 from turnwire.gateway.tokens import Key
 from turnwire.logs import LogFormat
 
@@ -119,6 +118,8 @@ def _tls(certificate: Path | None, key: Path | None, sources: Mapping[str, str])
         if key is not None:
             raise SettingError(f"{sources['tls_key']}: --tls-certificate is needed as well")
         return None
+    from turnwire.gateway.tls import tls_context  # and with it all of X.509, which most servers leave to a proxy
+
     try:
         return tls_context(certificate, key or certificate)
     except ValueError as error:

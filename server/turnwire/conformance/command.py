@@ -1,4 +1,4 @@
-"""`turnwire conformance`: its arguments, and what it prints."""
+"""`turnwire conformance`: plays what its arguments say, and prints the verdicts."""
 
 import argparse
 import shlex
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,7 +17,7 @@ import trio
 from turnwire.conformance.client_suite import play_clients
 from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
 from turnwire.conformance.processes import has_folder
-from turnwire.conformance.server_suite import JOBS, ServerUnderTest, fresh_servers, play_all
+from turnwire.conformance.server_suite import ServerUnderTest, fresh_servers, play_all
 from turnwire.conformance.signer import Signer
 from turnwire.conformance.streams import TcpDialer
 from turnwire.conformance.verdict import Verdict, table
@@ -28,63 +28,11 @@ from turnwire_protocol.timelines import (
     TimelineFile,
 )
 
-EXAMPLES: Final = """\
-examples:
-  turnwire conformance --server ws://127.0.0.1:8787/ws
-      a server that runs already; timelines that start and kill it are left out
-  turnwire conformance --server-command \\
-      'turnwire serve --port {port} --data {data} --workspace {folder} --tick-ms 500'
-      everything, on servers that are started for it
-  turnwire conformance --server-command 'turnwire serve --port {port} --data {data} --key-file turnwire.key' \\
-      --key-file turnwire.key
-      also what tokens and grants allow
-  turnwire conformance --client 'python -m turnwire.conformance.python_client'
-      a client program, driven over its standard input and output
-"""
-
 DEFAULT_PORT: Final = 80
 """Of `ws://`."""
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
-
-
-def add_parser(commands: Any) -> None:
-    """Adds `conformance` to the commands of `turnwire`."""
-    parser = commands.add_parser(
-        "conformance",
-        help="test a server or a client against the protocol",
-        description="Plays the conformance pack against a server (whose model is the scripted one) or a client.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--server", metavar="URL", help="a ws:// URL of a server that runs")
-    parser.add_argument(
-        "--server-command", metavar="COMMAND", help="starts a server; {port}, {data} and {folder} are filled in"
-    )
-    parser.add_argument("--client", metavar="COMMAND", help="starts a client's driver (see Conformance in SPEC.md)")
-    parser.add_argument("--token", help="the token for every hello")
-    parser.add_argument(
-        "--key-file", metavar="PATH", type=Path, help="the key that the server checks tokens with, to make some"
-    )
-    parser.add_argument("--audience", metavar="NAME", help="whom the server takes tokens for, if it was told so")
-    parser.add_argument(
-        "--has", metavar="NEED", action="append", default=[], help="what the server can, such as workspace"
-    )
-    parser.add_argument("--only", metavar="TEXT", help="only timelines with this in their name, file or rules")
-    parser.add_argument("--timelines", metavar="FOLDER", type=Path, help="other timelines than the built-in ones")
-    parser.add_argument("--jobs", metavar="N", type=_count, default=JOBS, help=f"timelines at a time [{JOBS}]")
-    parser.add_argument(
-        "--seconds", metavar="S", type=float, default=30.0, help="how long an ordinary step may take [30]"
-    )
-    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected an integer from 1 on, got {text!r}")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:

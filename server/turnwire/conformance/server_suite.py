@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import trio
 from msgspec import Struct
 
+from turnwire.conformance.arguments import JOBS
 from turnwire.conformance.process_steps import ServerControl
 from turnwire.conformance.processes import CommandServer, ServerEnded
 from turnwire.conformance.server_run import STEP_SECONDS, ServerRun
@@ -16,9 +17,6 @@ from turnwire.conformance.signer import Signer
 from turnwire.conformance.streams import Dialer
 from turnwire.conformance.verdict import Failure, Verdict
 from turnwire_protocol.timelines import ServerTimeline, ServerTimelines
-
-JOBS: Final = 8
-"""How many timelines are played at a time."""
 
 FreshServer: TypeAlias = Callable[[], AbstractAsyncContextManager[ServerControl]]
 

@@ -1,7 +1,7 @@
 """The entrance: from an accepted stream to a WebSocket, to an answer on plain HTTP, or to neither (W2, W3, X1)."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from websockets.typing import Subprotocol
 from turnwire.gateway.admission import Admission, Ticket, host_of
 from turnwire.gateway.auth import Doorman, own_names
 from turnwire.gateway.connection import format_of
-from turnwire.gateway.http import TOO_BUSY, Document, Site, plain
+from turnwire.gateway.http import TOO_BUSY, Documents, Site, plain
 from turnwire.gateway.outbox import Outbox, OutboxLimits
 from turnwire.gateway.settings import GatewaySettings
 from turnwire.gateway.stream import FrameStream, StreamLimits
@@ -35,7 +35,7 @@ class Entrance:
     def __init__(
         self,
         settings: GatewaySettings,
-        documents: Mapping[str, Document],
+        documents: Documents,
         problem: Callable[[], str | None],
         retry_after_ms: Callable[[], int],
     ) -> None:

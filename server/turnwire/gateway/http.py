@@ -8,7 +8,7 @@ import mimetypes
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -65,6 +65,10 @@ class Document(Struct, frozen=True):
     etag: str
 
 
+Documents: TypeAlias = Mapping[str, Document | Callable[[], Document]]
+"""What is answered by path; one that takes time to make is made when it is asked for."""
+
+
 def document(body: bytes, content_type: str) -> Document:
     return Document(body, content_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
@@ -93,7 +97,7 @@ class Site:
     def __init__(
         self,
         doorman: Doorman,
-        documents: Mapping[str, Document],
+        documents: Documents,
         problem: Callable[[], str | None],
     ) -> None:
         self._doorman = doorman
@@ -117,7 +121,7 @@ class Site:
             return self._readiness()
         found = self._documents.get(path)
         if found is not None:
-            return _serve(found, headers)
+            return _serve(found if isinstance(found, Document) else found(), headers)
         if path == "/":
             return _response(HTTPStatus.SERVICE_UNAVAILABLE, NO_PAGE, "text/plain; charset=utf-8")
         return plain(HTTPStatus.NOT_FOUND, "There is nothing here.\n")

@@ -6,7 +6,7 @@ Nothing starts from a constructor: `serve` owns every task, and returns when it 
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
@@ -18,7 +18,7 @@ from turnwire.gateway.authorization import GrantRules, Guard
 from turnwire.gateway.connection import Connection
 from turnwire.gateway.entrance import Entrance, select_subprotocol
 from turnwire.gateway.fanout import Fanout
-from turnwire.gateway.http import Document
+from turnwire.gateway.http import Documents
 from turnwire.gateway.listening import PatientListener, address_of
 from turnwire.gateway.principals import Authenticator, Authorizer
 from turnwire.gateway.rates import Buckets, Places
@@ -51,7 +51,7 @@ class Gateway:
         authenticator: Authenticator,
         authorizer: Authorizer | None = None,
         server: str,
-        documents: Mapping[str, Document],
+        documents: Documents,
         problem: Callable[[], str | None],
         rng: random.Random,
         now: Callable[[], float] = time.time,

@@ -8,18 +8,18 @@ The key decides the algorithm, never the token: a secret is for HS256, an Ed2551
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-import jwt
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from turnwire.gateway.authorization import USER
 from turnwire.gateway.principals import Level, Principal
 from turnwire_protocol.codec import check_json, convert
 from turnwire_protocol.codes import RequestError
+
+# What signs and checks is imported where that is done: it is slow to import, and most starts have no key.
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 Algorithm: TypeAlias = Literal["HS256", "EdDSA"]
 
@@ -55,8 +55,8 @@ class Key(Struct, frozen=True):
     """What tokens are checked with, and signed with, unless only the public half is known."""
 
     algorithm: Algorithm
-    checking: bytes | Ed25519PublicKey
-    signing: bytes | Ed25519PrivateKey | None
+    checking: "bytes | Ed25519PublicKey"
+    signing: "bytes | Ed25519PrivateKey | None"
 
 
 def read_key(path: Path) -> Key:
@@ -82,6 +82,10 @@ def key_of(data: bytes) -> Key:
 
 
 def _pem_key(data: bytes) -> Key:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+
     try:
         if b"PRIVATE" in data.splitlines()[0]:
             private = load_pem_private_key(data, password=None)
@@ -123,6 +127,8 @@ def create_token(
         _claims_of(claims)
     except RequestError as error:
         raise ValueError(error.message) from None
+    import jwt
+
     token = jwt.encode(claims, key.signing, algorithm=key.algorithm)
     if len(token) > MAX_TOKEN_CHARACTERS:
         raise ValueError(f"the token would have {len(token)} characters, more than {MAX_TOKEN_CHARACTERS}")
@@ -137,6 +143,8 @@ class TokenAuthenticator:
     """
 
     def __init__(self, key: Key, *, now: Callable[[], float] = time.time, audience: str | None = None) -> None:
+        import jwt  # noqa: F401 - now, so that the first `hello` need not wait for it
+
         self._key = key
         self._now = now
         self._audience = audience
@@ -166,6 +174,8 @@ class TokenAuthenticator:
     def _verified(self, token: str) -> dict[str, Any]:
         if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii():
             raise _refused("this is no token")
+        import jwt
+
         # Times are checked by our own clock; `sub` and `exp` are required by the shape of the claims.
         unchecked: Any = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
         try:
