@@ -12,7 +12,19 @@ from typing import Any
 from spec_tables import with_tables
 from turnwire_protocol.schema import schema
 from turnwire_protocol.timelines import timelines_schema
-from vector_cases import codes, merge_joining, merge_losses, merge_pages, merge_state, requests, server_frames
+from vector_cases import (
+    codes,
+    merge_interactions,
+    merge_joining,
+    merge_losses,
+    merge_multipart,
+    merge_output,
+    merge_pages,
+    merge_reconnects,
+    merge_state,
+    requests,
+    server_frames,
+)
 
 HERE = Path(__file__).resolve().parent
 WRITTEN_BY_HAND = Path("vectors/timelines")
@@ -42,16 +54,16 @@ def outputs() -> dict[Path, str]:
     merge = {
         "interleavings": merge_joining.interleavings(),
         "joins": merge_joining.joins(),
-        "joining": merge_joining.others(),
+        "joining": merge_joining.joining(),
         "gaps": merge_losses.gaps(),
-        "reconnects": merge_losses.reconnects(),
-        "epochs": merge_losses.epochs(),
+        "reconnects": merge_reconnects.reconnects(),
+        "epochs": merge_reconnects.epochs(),
         "statuses": merge_losses.statuses(),
-        "multipart": merge_losses.multipart(),
-        "checkpoints": merge_losses.checkpoints(),
+        "multipart": merge_multipart.multipart(),
+        "checkpoints": merge_output.checkpoints(),
         "turns": merge_state.turns(),
         "settings": merge_state.settings(),
-        "approvals": merge_state.approvals(),
+        "approvals": merge_interactions.approvals(),
         "unknowns": merge_state.unknowns(),
         "pages": merge_pages.pages(),
     }

@@ -55,6 +55,10 @@ def interaction(status: str, revision: int, *, number: int = 2, **more: Any) -> 
     }
 
 
+WAITING = tool("waiting-user", input={"command": "ls"})
+"""The Tool that waits for such an Interaction."""
+
+
 def pending(revision: int, message_id: str = "m2", **changes: Any) -> Plain:
     """What `interactions` holds for `interaction("pending", revision)`."""
     return {
@@ -91,6 +95,16 @@ def agent(
     return {**user(sequence, *parts, revision=revision, turn_id=turn_id), "role": "agent", "state": state, **more}
 
 
+def users(first: int, last: int) -> list[Plain]:
+    """One prompt for each sequence from `first` to `last`."""
+    return [user(sequence) for sequence in range(first, last + 1)]
+
+
+def answer(content: str, revision: int, *, sequence: int = 2) -> Plain:
+    """An Agent Message whose only Part is still growing."""
+    return agent(sequence, text(content, state="streaming"), revision=revision)
+
+
 # ------------------------------------------------------------------------------------------------------------ frames
 
 
@@ -104,6 +118,10 @@ def page(*items: Plain, total: int | None = None, next_before: int | None = None
     if next_before is not None:
         result |= {"has_more": True, "next_before_sequence": next_before}
     return result
+
+
+NEWEST = page(*users(7, 8), next_before=7)
+"""What a view shows of eight Messages before it asks for older ones."""
 
 
 def snapshot(
@@ -162,6 +180,27 @@ def delta(
     return mutation(seq, "delta", type=kind, **identity, delta=fragment, **more)
 
 
+FILE_DIFF: Plain = {
+    "turn_id": "t1",
+    "files": [{"path": "a", "status": "added", "additions": 1, "deletions": 0}],
+    "additions": 1,
+    "deletions": 0,
+}
+OVERLOADED: Plain = {
+    "type": "model_request",
+    "request_kind": "turn",
+    "turn_id": "t1",
+    "code": "overloaded",
+    "message": "The model is overloaded.",
+    "retryable": True,
+    "attempt": 1,
+    "max_attempts": 3,
+    "will_retry": True,
+    "retry_in_ms": 500,
+}
+"""What a `file_diff` and a `warning` say, without the envelope."""
+
+
 def turn_start(seq: int, turn_id: str) -> Plain:
     return mutation(seq, "turn", type="start", turn_id=turn_id)
 
@@ -176,6 +215,29 @@ def reload(reason: str = "lagged") -> Plain:
 
 def unsubscribed(reason: str = "deleted") -> Plain:
     return {"op": "unsubscribed", "session_id": SESSION, "reason": reason}
+
+
+# ------------------------------------------------------------------------------------------------- an answer by letters
+
+LETTERS = "abcdef"
+BEFORE_LETTERS = 4
+"""The seq at which the answer is not there yet. From then on each Mutation adds a letter and a revision."""
+
+
+def letter(seq: int, **more: Any) -> Plain:
+    """The delta that makes `answer_at(seq)` of the answer before it."""
+    revision = seq - BEFORE_LETTERS
+    return delta(seq, revision, LETTERS[revision - 1], **more)
+
+
+def answer_at(seq: int, **more: Any) -> Plain:
+    revision = seq - BEFORE_LETTERS
+    return answer(LETTERS[:revision], revision, **more)
+
+
+def snapshot_at(seq: int, **more: Any) -> Plain:
+    """A snapshot that holds the answer and nothing else."""
+    return snapshot(seq, answer_at(seq), **more)
 
 
 # ------------------------------------------------------------------------------------------------------------- cases

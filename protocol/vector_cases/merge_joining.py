@@ -4,6 +4,7 @@ from vector_cases.frames import (
     NOW,
     Plain,
     agent,
+    answer,
     case,
     delta,
     got,
@@ -20,13 +21,14 @@ from vector_cases.frames import (
     turn_start,
     user,
 )
+from vector_cases.merge_output import output, unfit
 
 FRAGMENTS = ("Hé", "llo, ", "wörld ", "🌍", "!\n")
 """Five deltas, with characters of one to four bytes: none may be doubled, lost or cut."""
 
 
 def _answer(fragments: int) -> Plain:
-    return agent(2, text("".join(FRAGMENTS[:fragments]), state="streaming"), revision=1 + fragments)
+    return answer("".join(FRAGMENTS[:fragments]), 1 + fragments)
 
 
 def _interleaving(missed: int, held: int, before: int) -> Plain:
@@ -101,7 +103,7 @@ def _stopped() -> list[Plain]:
     live = case(
         "a Turn that is stopped before its text Part ends, seen live",
         "J4 S8 T3",
-        got(snapshot(1, agent(2, text("half ", state="streaming"), revision=1), turn="t1")),
+        got(snapshot(1, answer("half ", 1), turn="t1")),
         got(delta(2, 2, "a ")),
         got(delta(3, 3, "sen")),
         got(message(4, closed)),
@@ -117,89 +119,21 @@ def _stopped() -> list[Plain]:
     return [live, joined]
 
 
-def _unfit() -> list[Plain]:
-    empty_text = agent(2, text("", state="streaming"), revision=1)
-    return [
-        case(
-            "a delta of a Part that is not known is a gap",
-            "J7 L4",
-            got(snapshot(1, empty_text)),
-            got(delta(2, 2, "lost", number=9), "reload"),
-            status="resyncing",
-            seq=1,
-            messages=[empty_text],
-        ),
-        case(
-            "a delta of a Message that is not known is a gap",
-            "J7 S4",
-            got(snapshot(1, empty_text)),
-            got(delta(2, 2, "lost", message_id="m9"), "reload"),
-            status="resyncing",
-            seq=1,
-            messages=[empty_text],
-        ),
-        case(
-            "a Part of a Message that is not known is a gap",
-            "J7 S4",
-            got(snapshot(1, empty_text)),
-            got(part(2, 2, text("lost", number=2), message_id="m9"), "reload"),
-            status="resyncing",
-            seq=1,
-        ),
-        case(
-            "a delta whose revision leaves one out is a gap",
-            "S5 W5",
-            got(snapshot(1, empty_text)),
-            got(delta(2, 3, "lost"), "reload"),
-            status="resyncing",
-            seq=1,
-            messages=[empty_text],
-        ),
-        case(
-            "a delta at or below the revision of its Message is dropped and its seq counts",
-            "S5 W5",
-            got(snapshot(1, agent(2, text("ab", state="streaming"), revision=3))),
-            got(delta(2, 2, "b"), "ignored"),
-            got(delta(3, 3, "b"), "ignored"),
-            got(delta(4, 4, "c")),
-            status="live",
-            seq=4,
-            messages=[agent(2, text("abc", state="streaming"), revision=4)],
-        ),
-        case(
-            "a Part at or below the revision of its Message is dropped",
-            "S5 W5",
-            got(snapshot(1, agent(2, text("ab", state="streaming"), revision=3))),
-            got(part(2, 3, text("a", state="streaming")), "ignored"),
-            status="live",
-            seq=2,
-            messages=[agent(2, text("ab", state="streaming"), revision=3)],
-        ),
-    ]
-
-
-def _whole() -> list[Plain]:
+def _snapshots() -> list[Plain]:
+    half = answer("so far", 12)
+    queue = [{"turn_id": "t2", "message_id": "m3"}]
     return [
         case(
             "a snapshot alone is all that is needed to show a Session",
             "J5 W4",
-            got(
-                snapshot(
-                    41,
-                    user(1),
-                    agent(2, text("so far", state="streaming"), revision=12),
-                    turn="t1",
-                    queue=[{"turn_id": "t2", "message_id": "m3"}],
-                    interactions=[pending(11)],
-                )
-            ),
+            got(snapshot(41, user(1), half, turn="t1", queue=queue, interactions=[pending(11)])),
             status="live",
             reason=None,
             epoch="e1",
             seq=41,
-            messages=[user(1), agent(2, text("so far", state="streaming"), revision=12)],
+            messages=[user(1), half],
             turn=started("t1"),
-            queue=[{"turn_id": "t2", "message_id": "m3"}],
+            queue=queue,
             interactions=[pending(11)],
             total=2,
             has_more=False,
@@ -219,121 +153,48 @@ def _whole() -> list[Plain]:
             has_more=False,
             next_before_sequence=None,
         ),
-        case(
-            "output goes to the Message and the Part that it names, not to the last ones",
-            "J3 L4",
-            got(
-                snapshot(
-                    1,
-                    agent(2, text("a", state="streaming"), text("b", number=2, state="streaming"), revision=2),
-                    user(3, turn_id="t2"),
-                    turn="t1",
-                )
-            ),
-            got(delta(2, 3, "A")),
-            got(delta(3, 4, "B", number=2)),
-            got(part(4, 5, text("z", number=3, state="streaming"))),
-            status="live",
-            messages=[
-                agent(
-                    2,
-                    text("aA", state="streaming"),
-                    text("bB", number=2, state="streaming"),
-                    text("z", number=3, state="streaming"),
-                    revision=5,
-                ),
-                user(3, turn_id="t2"),
-            ],
-        ),
-        case(
-            "a whole Part between two deltas is what the second one appends to",
-            "J8 W6 S3",
-            got(snapshot(1, agent(2, text("", state="streaming"), revision=1))),
-            got(delta(2, 2, "helo")),
-            got(part(3, 3, text("hello", state="streaming"))),
-            got(delta(4, 4, " there")),
-            got(part(5, 5, text("hello there", state="done"))),
-            status="live",
-            seq=5,
-            messages=[agent(2, text("hello there", state="done"), revision=5)],
-        ),
-        case(
-            "a `message` between two deltas is what the second one appends to",
-            "J8 W6 S3",
-            got(snapshot(1, agent(2, text("", state="streaming"), revision=1))),
-            got(delta(2, 2, "half a step")),
-            got(message(3, agent(2, text("", state="streaming"), revision=3))),
-            got(delta(4, 4, "again")),
-            status="live",
-            messages=[agent(2, text("again", state="streaming"), revision=4)],
-        ),
-        case(
-            "Parts stand by their sequence, in whatever order they come",
-            "P1 L4",
-            got(snapshot(1, agent(2, text("a"), revision=1))),
-            got(part(2, 2, {**text("c"), "part_id": "p9", "sequence": 9})),
-            got(part(3, 3, {**text("b"), "part_id": "p5", "sequence": 5})),
-            status="live",
-            messages=[
-                agent(
-                    2,
-                    text("a"),
-                    {**text("b"), "part_id": "p5", "sequence": 5},
-                    {**text("c"), "part_id": "p9", "sequence": 9},
-                    revision=3,
-                )
-            ],
-        ),
     ]
 
 
 def _finishing() -> list[Plain]:
     """A client that joins at every point of a Turn that begins, answers and ends."""
     done = agent(2, text("four", state="done"), revision=3, state="done")
-    first = agent(2, text("", state="streaming"), revision=1)
     timeline = [
         message(1, user(1)),
         turn_start(2, "t1"),
-        message(3, first),
+        message(3, answer("", 1)),
         delta(4, 2, "four"),
         message(5, done),
         turn_finish(6, "t1"),
         mutation(7, "session", type="title", title="Sums"),
     ]
-    half = agent(2, text("four", state="streaming"), revision=2)
-    states = [
-        ([], None),
-        ([user(1)], None),
-        ([user(1)], "t1"),
-        ([user(1), first], "t1"),
-        ([user(1), half], "t1"),
-        ([user(1), done], "t1"),
-        ([user(1), done], None),
+    waiting = [{"turn_id": "t1", "message_id": "m1"}]
+    running = {"turn": started("t1", NOW + 2)}
+    joined = [
+        snapshot(0),
+        snapshot(1, user(1), queue=waiting),
+        {**snapshot(2, user(1)), **running},
+        {**snapshot(3, user(1), answer("", 1)), **running},
+        {**snapshot(4, user(1), answer("four", 2)), **running},
+        {**snapshot(5, user(1), done), **running},
+        snapshot(6, user(1), done),
     ]
-    cases = []
-    for seq, (items, turn) in enumerate(states):
-        queue = [{"turn_id": "t1", "message_id": "m1"}] if seq == 1 else []
-        if turn is None:
-            joined = snapshot(seq, *items, queue=queue)
-        else:
-            joined = snapshot(seq, *items, queue=queue, turn=turn)
-            joined["turn"] = started("t1", NOW + 2)
-        cases.append(
-            case(
-                f"joins after Mutation {seq} of a Turn that comes to its end",
-                "J6 W4 T2",
-                got(joined),
-                *[got(frame) for frame in timeline[seq:]],
-                status="live",
-                seq=7,
-                messages=[user(1), done],
-                turn=None,
-                queue=[],
-                total=2,
-            )
+    return [
+        case(
+            f"joins after Mutation {seq} of a Turn that comes to its end",
+            "J6 W4 T2",
+            got(first),
+            *[got(frame) for frame in timeline[seq:]],
+            status="live",
+            seq=7,
+            messages=[user(1), done],
+            turn=None,
+            queue=[],
+            total=2,
         )
-    return cases
+        for seq, first in enumerate(joined)
+    ]
 
 
-def others() -> list[Plain]:
-    return [*_whole(), *_finishing(), *_stopped(), *_unfit()]
+def joining() -> list[Plain]:
+    return [*_snapshots(), *output(), *_finishing(), *_stopped(), *unfit()]

@@ -1,474 +1,260 @@
-"""Gaps, `reload`, lost connections, reconnects and restarts of the server (W5-W7; E1, E2)."""
+"""Gaps, `reload`, and what a view is when something ended it (W5, W6)."""
 
 from vector_cases.frames import (
     DISCONNECTED,
     Plain,
-    agent,
+    answer_at,
     case,
     delta,
     got,
-    message,
+    letter,
     mutation,
-    page,
-    part,
-    pending,
     reload,
     session,
     snapshot,
-    started,
-    text,
-    turn_start,
+    snapshot_at,
     unsubscribed,
     user,
 )
 
-COMPACTING = {
-    "part_id": "p1",
-    "sequence": 1,
-    "type": "action",
-    "action_id": "a1",
-    "action_type": "context-compaction",
-    "state": "running",
-    "title": "Compacting",
-}
-
-
-def _answer(content: str, revision: int) -> Plain:
-    return agent(2, text(content, state="streaming"), revision=revision)
-
 
 def gaps() -> list[Plain]:
+    return [*_found_live(), *_found_behind_a_snapshot(), *_nothing_new(), *_of_something_else()]
+
+
+def _found_live() -> list[Plain]:
     return [
         case(
             "a seq that leaves one out asks for a reload once and changes nothing",
             "W5",
-            got(snapshot(5, _answer("a", 1))),
-            got(delta(7, 3, "c"), "reload"),
-            got(delta(8, 4, "d"), "buffered"),
-            got(delta(10, 6, "f"), "buffered"),
+            got(snapshot_at(5)),
+            got(letter(7), "reload"),
+            got(letter(8), "buffered"),
+            got(letter(10), "buffered"),
             status="resyncing",
             epoch="e1",
             seq=5,
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
         case(
             "the snapshot after a gap, and what was received while waiting for it",
             "W5 W6",
-            got(snapshot(5, _answer("a", 1))),
-            got(delta(7, 3, "c"), "reload"),
-            got(delta(8, 4, "d"), "buffered"),
-            got(delta(9, 5, "e"), "buffered"),
-            got(snapshot(8, _answer("abcd", 4))),
-            got(delta(10, 6, "f")),
+            got(snapshot_at(5)),
+            got(letter(7), "reload"),
+            got(letter(8), "buffered"),
+            got(letter(9), "buffered"),
+            got(snapshot_at(8)),
+            got(letter(10)),
             status="live",
             seq=10,
-            messages=[_answer("abcdef", 6)],
+            messages=[answer_at(10)],
         ),
+    ]
+
+
+def _found_behind_a_snapshot() -> list[Plain]:
+    found = [
+        got(letter(6), "buffered"),
+        got(letter(8), "buffered"),
+        got(letter(9), "buffered"),
+        got(snapshot_at(5), "reload"),
+        got(letter(10), "buffered"),
+    ]
+    return [
         case(
             "a gap among the Mutations received before the snapshot is found after it",
             "W5",
-            got(delta(6, 2, "b"), "buffered"),
-            got(delta(8, 4, "d"), "buffered"),
-            got(delta(9, 5, "e"), "buffered"),
-            got(snapshot(5, _answer("a", 1)), "reload"),
-            got(delta(10, 6, "f"), "buffered"),
+            *found,
             status="resyncing",
             seq=6,
-            messages=[_answer("ab", 2)],
+            messages=[answer_at(6)],
         ),
         case(
             "after a gap found behind the snapshot the next snapshot heals",
             "W5",
-            got(delta(6, 2, "b"), "buffered"),
-            got(delta(8, 4, "d"), "buffered"),
-            got(delta(9, 5, "e"), "buffered"),
-            got(snapshot(5, _answer("a", 1)), "reload"),
-            got(delta(10, 6, "f"), "buffered"),
-            got(snapshot(9, _answer("abcde", 5))),
+            *found,
+            got(snapshot_at(9)),
             status="live",
             seq=10,
-            messages=[_answer("abcdef", 6)],
+            messages=[answer_at(10)],
         ),
+    ]
+
+
+def _nothing_new() -> list[Plain]:
+    return [
         case(
             "a frame that comes twice is dropped the second time",
             "W5",
-            got(snapshot(5, _answer("a", 1))),
-            got(delta(6, 2, "b")),
-            got(delta(6, 2, "b"), "ignored"),
-            got(delta(5, 1, "a"), "ignored"),
+            got(snapshot_at(5)),
+            got(letter(6)),
+            got(letter(6), "ignored"),
+            got(letter(5), "ignored"),
             got(mutation(7, "session", type="title", title="Other")),
             got(mutation(7, "session", type="title", title="Other"), "ignored"),
             status="live",
             seq=7,
-            messages=[_answer("ab", 2)],
+            messages=[answer_at(6)],
         ),
         case(
             "a live view ignores a snapshot that is behind it",
             "W5",
-            got(snapshot(5, _answer("a", 1))),
-            got(delta(6, 2, "b")),
-            got(snapshot(5, _answer("a", 1)), "ignored"),
-            got(delta(7, 3, "c")),
+            got(snapshot_at(5)),
+            got(letter(6)),
+            got(snapshot_at(5), "ignored"),
+            got(letter(7)),
             status="live",
             seq=7,
-            messages=[_answer("abc", 3)],
+            messages=[answer_at(7)],
         ),
         case(
             "a live view takes a snapshot at its own seq",
             "W4 W5",
-            got(snapshot(5, _answer("a", 1))),
-            got(snapshot(5, _answer("a", 1), about=session(title="Other"))),
-            got(delta(6, 2, "b")),
+            got(snapshot_at(5)),
+            got(snapshot_at(5, about=session(title="Other"))),
+            got(letter(6)),
             status="live",
             seq=6,
-            messages=[_answer("ab", 2)],
+            messages=[answer_at(6)],
             session=session(title="Other"),
         ),
+    ]
+
+
+def _of_something_else() -> list[Plain]:
+    return [
         case(
             "another epoch without a snapshot asks for a reload",
             "W5 W7",
-            got(snapshot(5, _answer("a", 1))),
-            got(delta(6, 2, "b", epoch="e2"), "reload"),
+            got(snapshot_at(5)),
+            got(letter(6, epoch="e2"), "reload"),
             status="resyncing",
             epoch="e1",
             seq=5,
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
         case(
             "frames of another Session are ignored",
             "W1",
-            got(snapshot(5, _answer("a", 1))),
-            got({**delta(6, 2, "b"), "session_id": "s2"}, "ignored"),
+            got(snapshot_at(5)),
+            got({**letter(6), "session_id": "s2"}, "ignored"),
             got({**reload(), "session_id": "s2"}, "ignored"),
             got({**unsubscribed(), "session_id": "s2"}, "ignored"),
             status="live",
             seq=5,
-            messages=[_answer("a", 1)],
-        ),
-    ]
-
-
-def reconnects() -> list[Plain]:
-    older = [user(1, turn_id="t0"), agent(2, text("old"), state="done", turn_id="t0", revision=4)]
-    return [
-        case(
-            "a lost connection keeps the state in sight",
-            "W7 T4",
-            got(snapshot(5, _answer("a", 1), turn="t1")),
-            DISCONNECTED,
-            status="stale",
-            epoch="e1",
-            seq=5,
-            messages=[_answer("a", 1)],
-            turn=started("t1"),
-        ),
-        case(
-            "a reconnect within one epoch merges by message_id and revision and keeps older history",
-            "W7",
-            got(snapshot(5, *older, user(3))),
-            DISCONNECTED,
-            got(snapshot(9, user(3), agent(4, text("new"), revision=2), turn="t1")),
-            status="live",
-            seq=9,
-            messages=[*older, user(3), agent(4, text("new"), revision=2)],
-            total=4,
-        ),
-        case(
-            "older history is kept with the cursor that leads on below it",
-            "W7 M3",
-            got(snapshot(5, of=page(user(7), user(8), next_before=7))),
-            DISCONNECTED,
-            got(snapshot(9, of=page(user(8), user(9), next_before=8))),
-            status="live",
-            messages=[user(7), user(8), user(9)],
-            total=9,
-            has_more=True,
-            next_before_sequence=7,
-        ),
-        case(
-            "older history is dropped when Messages in between may be missing",
-            "W7 M3",
-            got(snapshot(5, *older)),
-            DISCONNECTED,
-            got(snapshot(99, of=page(user(41), user(42), next_before=41))),
-            status="live",
-            seq=99,
-            messages=[user(41), user(42)],
-            total=42,
-            has_more=True,
-            next_before_sequence=41,
-        ),
-        case(
-            "a snapshot that reaches further down than the view brings its own cursor",
-            "W7 M3",
-            got(snapshot(5, of=page(user(7), user(8), next_before=7))),
-            DISCONNECTED,
-            got(snapshot(9, *[user(sequence) for sequence in range(1, 10)])),
-            status="live",
-            messages=[user(sequence) for sequence in range(1, 10)],
-            has_more=False,
-            next_before_sequence=None,
-        ),
-        *[
-            case(
-                f"older history is dropped when a Message in it may have changed unseen: {why}",
-                "W7 S5",
-                got(snapshot(5, user(1), message_, user(3, turn_id="t2"), turn=turn)),
-                DISCONNECTED,
-                got(snapshot(9, of=page(user(3, turn_id="t2"), user(4, turn_id="t3"), next_before=3))),
-                status="live",
-                messages=[user(3, turn_id="t2"), user(4, turn_id="t3")],
-                has_more=True,
-                next_before_sequence=3,
-            )
-            for why, turn, message_ in (
-                ("it was streaming", None, agent(2, text("a"))),
-                ("its Turn was running", "t1", agent(2, text("a"), state="done")),
-                ("its Action was running", None, agent(2, COMPACTING, state="done")),
-            )
-        ],
-        case(
-            "a single old Message that changed does not count as history",
-            "W7 M3",
-            got(snapshot(5, of=page(user(7), user(8), next_before=7))),
-            got(message(6, user(2, text("changed"), revision=5))),
-            DISCONNECTED,
-            got(snapshot(9, of=page(user(5), user(6), user(7), user(8), next_before=5))),
-            status="live",
-            messages=[user(2, text("changed"), revision=5), *[user(sequence) for sequence in range(5, 9)]],
-            has_more=True,
-            next_before_sequence=5,
-        ),
-        case(
-            "a Message that the snapshot no longer holds is gone",
-            "W7",
-            got(snapshot(5, *older, user(3))),
-            DISCONNECTED,
-            got(snapshot(9, *older)),
-            status="live",
-            messages=older,
-            total=2,
-        ),
-        case(
-            "an empty page replaces everything",
-            "W7",
-            got(snapshot(5, *older)),
-            DISCONNECTED,
-            got(snapshot(9)),
-            status="live",
-            messages=[],
-            total=0,
-        ),
-        case(
-            "what was received before the connection was lost is not used after it",
-            "W7 E2",
-            got(snapshot(5, _answer("a", 1))),
-            got(delta(7, 3, "c"), "reload"),
-            got(delta(8, 4, "d"), "buffered"),
-            DISCONNECTED,
-            got(snapshot(7, _answer("abc", 3))),
-            status="live",
-            seq=7,
-            messages=[_answer("abc", 3)],
-        ),
-        case(
-            "Mutations that outrun the snapshot after a reconnect wait for it",
-            "W7 J1",
-            got(snapshot(5, _answer("a", 1))),
-            DISCONNECTED,
-            got(delta(7, 3, "c"), "buffered"),
-            got(snapshot(6, _answer("ab", 2))),
-            status="live",
-            seq=7,
-            messages=[_answer("abc", 3)],
-        ),
-        case(
-            "the Interactions of the snapshot replace those of the view",
-            "W7 A4 P7",
-            got(snapshot(5, _answer("a", 1), interactions=[pending(1)])),
-            DISCONNECTED,
-            got(snapshot(6, _answer("a", 1), interactions=[pending(1, interaction_id="i2")])),
-            status="live",
-            interactions=[pending(1, interaction_id="i2")],
-        ),
-    ]
-
-
-def epochs() -> list[Plain]:
-    before = [user(1, turn_id="t0"), agent(2, text("streamed before", state="streaming"), revision=900)]
-    recovered = agent(2, text("stored", state="done"), revision=2**30 + 5, state="done")
-    return [
-        case(
-            "a new epoch replaces everything, also where its counters are smaller",
-            "E1 W7 S6",
-            got(snapshot(812, *before, turn="t1", queue=[{"turn_id": "t2", "message_id": "m3"}])),
-            DISCONNECTED,
-            got(snapshot(0, user(1, turn_id="t0"), recovered, epoch="e2")),
-            status="live",
-            epoch="e2",
-            seq=0,
-            messages=[user(1, turn_id="t0"), recovered],
-            turn=None,
-            queue=[],
-        ),
-        case(
-            "a new epoch replaces a Message that the view held at a greater revision",
-            "E1 W7",
-            got(snapshot(812, *before)),
-            DISCONNECTED,
-            got(snapshot(3, agent(2, text("other"), revision=7), epoch="e2")),
-            status="live",
-            messages=[agent(2, text("other"), revision=7)],
-        ),
-        case(
-            "a new epoch drops older history",
-            "E1 W7",
-            got(snapshot(5, user(1), user(2))),
-            DISCONNECTED,
-            got(snapshot(1, of=page(user(2), next_before=2), epoch="e2")),
-            status="live",
-            messages=[user(2)],
-            has_more=True,
-            next_before_sequence=2,
-        ),
-        case(
-            "numbers from before the restart filter nothing of the new epoch",
-            "E2 W7",
-            got(snapshot(812, *before)),
-            DISCONNECTED,
-            got(delta(1, 2, "b", epoch="e2"), "buffered"),
-            got(snapshot(0, _answer("a", 1), epoch="e2")),
-            got(delta(2, 3, "c", epoch="e2")),
-            status="live",
-            epoch="e2",
-            seq=2,
-            messages=[_answer("abc", 3)],
-        ),
-        case(
-            "a Session that was restarted under a connection that stands",
-            "E1 W6",
-            got(snapshot(812, *before)),
-            got(reload("restarted"), "reload"),
-            got(snapshot(0, recovered, epoch="e2")),
-            status="live",
-            epoch="e2",
-            seq=0,
-            messages=[recovered],
-        ),
-        case(
-            "a live view takes a snapshot of another epoch as it comes",
-            "E1 W7",
-            got(snapshot(812, *before)),
-            got(snapshot(3, recovered, epoch="e2")),
-            status="live",
-            epoch="e2",
-            seq=3,
-            messages=[recovered],
-        ),
-        case(
-            "a Mutation of another epoch that waited for the snapshot asks for a reload",
-            "E2 W5",
-            got(delta(6, 2, "b"), "buffered"),
-            got(snapshot(5, _answer("a", 1), epoch="e2"), "reload"),
-            status="resyncing",
-            epoch="e2",
-            seq=5,
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
     ]
 
 
 def statuses() -> list[Plain]:
+    nothing = case(
+        "a view that has received nothing",
+        "W4",
+        status="loading",
+        messages=[],
+        turn=None,
+        queue=[],
+        interactions=[],
+    )
+    return [nothing, *_reloaded(), _reloaded_between_parts(), *_disconnected(), *_ended()]
+
+
+def _reloaded() -> list[Plain]:
     return [
-        case(
-            "a view that has received nothing",
-            "W4",
-            status="loading",
-            messages=[],
-            turn=None,
-            queue=[],
-            interactions=[],
-        ),
         case(
             "`reload` while loading throws away what waited",
             "W6",
             got(delta(9, 9, "x"), "buffered"),
             got(reload(), "reload"),
-            got(snapshot(5, _answer("a", 1))),
+            got(snapshot_at(5)),
             status="live",
             seq=5,
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
         case(
             "`reload` while live keeps the state in sight",
             "W6",
-            got(snapshot(5, _answer("a", 1))),
+            got(snapshot_at(5)),
             got(reload(), "reload"),
             status="resyncing",
             seq=5,
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
         case(
             "`reload` while resyncing throws away what waited and is answered again",
             "W6",
-            got(snapshot(5, _answer("a", 1))),
-            got(delta(7, 3, "c"), "reload"),
-            got(delta(8, 4, "d"), "buffered"),
+            got(snapshot_at(5)),
+            got(letter(7), "reload"),
+            got(letter(8), "buffered"),
             got(reload(), "reload"),
-            got(snapshot(7, _answer("abc", 3))),
+            got(snapshot_at(7)),
             status="live",
             seq=7,
-            messages=[_answer("abc", 3)],
+            messages=[answer_at(7)],
         ),
         case(
             "`reload` while stale",
             "W6 W7",
-            got(snapshot(5, _answer("a", 1))),
+            got(snapshot_at(5)),
             DISCONNECTED,
             got(reload(), "reload"),
             status="stale",
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
-        case(
-            "`reload` throws away a snapshot that is half there",
-            "W6 W10",
-            got(snapshot(5, user(1), part=1, parts=2), "buffered"),
-            got(reload(), "reload"),
-            got(snapshot(5, user(2), part=2, parts=2), "ignored"),
-            status="loading",
-            messages=[],
-        ),
+    ]
+
+
+def _reloaded_between_parts() -> Plain:
+    return case(
+        "`reload` throws away a snapshot that is half there",
+        "W6 W10",
+        got(snapshot(5, user(1), part=1, parts=2), "buffered"),
+        got(reload(), "reload"),
+        got(snapshot(5, user(2), part=2, parts=2), "ignored"),
+        status="loading",
+        messages=[],
+    )
+
+
+def _disconnected() -> list[Plain]:
+    return [
         case(
             "a connection lost while loading leaves the view loading",
             "W7",
-            got(delta(6, 2, "b"), "buffered"),
+            got(letter(6), "buffered"),
             DISCONNECTED,
-            got(snapshot(5, _answer("a", 1))),
+            got(snapshot_at(5)),
             status="live",
             seq=5,
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
         case(
             "a connection lost while resyncing",
             "W7",
-            got(snapshot(5, _answer("a", 1))),
+            got(snapshot_at(5)),
             got(reload(), "reload"),
             DISCONNECTED,
             status="stale",
             seq=5,
         ),
+    ]
+
+
+def _ended() -> list[Plain]:
+    return [
         case(
             "a Session that is no longer to be watched",
             "W4 L1",
-            got(snapshot(5, _answer("a", 1))),
+            got(snapshot_at(5)),
             got(unsubscribed()),
-            got(delta(6, 2, "b"), "ignored"),
+            got(letter(6), "ignored"),
             got(snapshot(9, user(1)), "ignored"),
             got(reload(), "ignored"),
             DISCONNECTED,
             status="error",
             reason="deleted",
-            messages=[_answer("a", 1)],
+            messages=[answer_at(5)],
         ),
         case(
             "a Session that may not be watched at all",
@@ -477,201 +263,5 @@ def statuses() -> list[Plain]:
             status="error",
             reason="forbidden",
             messages=[],
-        ),
-    ]
-
-
-def multipart() -> list[Plain]:
-    queued = {"turn_id": "t2", "message_id": "m4"}
-    whole = page(user(1), user(2), agent(3, text("a", state="streaming")), total=9, next_before=1)
-
-    def shard(number: int, *items: Plain, seq: int = 5, **more: object) -> Plain:
-        return snapshot(seq, of={**whole, "items": list(items)}, part=number, parts=3, turn="t1", **more)  # type: ignore[arg-type]
-
-    first, second, third = shard(1, user(1)), shard(2, user(2)), shard(3, agent(3, text("a", state="streaming")))
-    everything: Plain = {
-        "status": "live",
-        "seq": 5,
-        "messages": [user(1), user(2), agent(3, text("a", state="streaming"))],
-        "turn": started("t1"),
-        "total": 9,
-        "has_more": True,
-        "next_before_sequence": 1,
-    }
-    return [
-        case(
-            "a snapshot in three parts",
-            "W10 W4",
-            got(first, "buffered"),
-            got(second, "buffered"),
-            got(third),
-            **everything,
-        ),
-        case(
-            "the lists of all parts are joined in their order",
-            "W10",
-            got(shard(1, user(1), queue=[queued]), "buffered"),
-            got(shard(2, user(2), interactions=[pending(1, "m3")]), "buffered"),
-            got(
-                shard(
-                    3,
-                    agent(3, text("a", state="streaming")),
-                    queue=[{"turn_id": "t3", "message_id": "m5"}],
-                    interactions=[pending(1, "m3", interaction_id="i2")],
-                )
-            ),
-            **everything,
-            queue=[queued, {"turn_id": "t3", "message_id": "m5"}],
-            interactions=[pending(1, "m3"), pending(1, "m3", interaction_id="i2")],
-        ),
-        case(
-            "nothing of a snapshot is shown before its last part",
-            "W10",
-            got(first, "buffered"),
-            got(second, "buffered"),
-            status="loading",
-            messages=[],
-            turn=None,
-        ),
-        case(
-            "Mutations between the parts are applied after the last one",
-            "W10 W5",
-            got(first, "buffered"),
-            got(delta(5, 1, "a", message_id="m3"), "buffered"),
-            got(second, "buffered"),
-            got(delta(6, 2, "b", message_id="m3"), "buffered"),
-            got(third),
-            got(delta(7, 3, "c", message_id="m3")),
-            status="live",
-            seq=7,
-            messages=[user(1), user(2), agent(3, text("abc", state="streaming"), revision=3)],
-        ),
-        case(
-            "a part out of order throws the collection away",
-            "W10",
-            got(first, "buffered"),
-            got(third, "ignored"),
-            got(second, "ignored"),
-            got(third, "ignored"),
-            status="loading",
-            messages=[],
-        ),
-        case(
-            "after a part out of order the collection begins anew with part 1",
-            "W10",
-            got(second, "ignored"),
-            got(first, "buffered"),
-            got(third, "ignored"),
-            got(first, "buffered"),
-            got(second, "buffered"),
-            got(third),
-            **everything,
-        ),
-        case(
-            "a part that comes twice throws the collection away",
-            "W10",
-            got(first, "buffered"),
-            got(first, "buffered"),
-            got(second, "buffered"),
-            got(second, "ignored"),
-            got(third, "ignored"),
-            status="loading",
-        ),
-        case(
-            "a part of another point throws the collection away",
-            "W10",
-            got(first, "buffered"),
-            got({**second, "seq": 6}, "ignored"),
-            got(third, "ignored"),
-            status="loading",
-        ),
-        case(
-            "a part of another epoch throws the collection away",
-            "W10",
-            got(first, "buffered"),
-            got({**second, "epoch": "e2"}, "ignored"),
-            got(third, "ignored"),
-            status="loading",
-        ),
-        case(
-            "part 1 of another point begins a new collection",
-            "W10",
-            got(first, "buffered"),
-            got(second, "buffered"),
-            got({**first, "seq": 8}, "buffered"),
-            got({**second, "seq": 8}, "buffered"),
-            got({**third, "seq": 8}),
-            **{**everything, "seq": 8},
-        ),
-        case(
-            "a lost connection throws the collection away",
-            "W10 W7",
-            got(first, "buffered"),
-            got(second, "buffered"),
-            DISCONNECTED,
-            got(third, "ignored"),
-            status="loading",
-        ),
-        case(
-            "a live view moves past a snapshot in parts and ignores the rest of it",
-            "W10 W5",
-            got(snapshot(5, agent(3, text("a", state="streaming")))),
-            got(first, "buffered"),
-            got(delta(6, 2, "b", message_id="m3")),
-            got(second, "ignored"),
-            got(third, "ignored"),
-            status="live",
-            seq=6,
-            messages=[agent(3, text("ab", state="streaming"), revision=2)],
-        ),
-        case(
-            "a resyncing view takes a snapshot in parts",
-            "W10 W6",
-            got(snapshot(2, user(1))),
-            got(reload(), "reload"),
-            got(first, "buffered"),
-            got(turn_start(6, "t9"), "buffered"),
-            got(second, "buffered"),
-            got(third),
-            status="live",
-            seq=6,
-            messages=[user(1), user(2), agent(3, text("a", state="streaming"))],
-        ),
-    ]
-
-
-def checkpoints() -> list[Plain]:
-    """A `message` against what the view holds, and the other way round."""
-    ahead = agent(2, text("ahead", state="done"), revision=9, state="done")
-    return [
-        case(
-            "a `message` at a greater revision replaces the Message",
-            "S3 S5",
-            got(snapshot(5, _answer("a", 1))),
-            got(message(6, ahead)),
-            status="live",
-            seq=6,
-            messages=[ahead],
-        ),
-        case(
-            "a `message` at or below the revision that is held is dropped and its seq counts",
-            "S5 W5",
-            got(snapshot(5, ahead)),
-            got(message(6, agent(2, text("behind"), revision=9)), "ignored"),
-            got(message(7, agent(2, text("behind"), revision=8)), "ignored"),
-            status="live",
-            seq=7,
-            messages=[ahead],
-        ),
-        case(
-            "after a `message` deltas go on from its revision",
-            "S5",
-            got(snapshot(5, _answer("a", 1))),
-            got(message(6, _answer("ab", 4))),
-            got(delta(7, 5, "c")),
-            got(part(8, 6, text("d", number=2))),
-            status="live",
-            seq=8,
-            messages=[agent(2, text("abc", state="streaming"), text("d", number=2), revision=6)],
         ),
     ]

@@ -2,9 +2,11 @@
 
 from vector_cases.frames import (
     DISCONNECTED,
+    NEWEST,
     Plain,
     added,
     agent,
+    answer,
     case,
     delta,
     got,
@@ -19,13 +21,12 @@ from vector_cases.frames import (
     tool,
     unsubscribed,
     user,
+    users,
 )
-
-NEWEST = page(user(7), user(8), next_before=7)
 
 
 def pages() -> list[Plain]:
-    return [*_reaching_down(), *_overlapping(), *_not_taken()]
+    return [*_reaching_down(), *_as_time_goes_on(), *_overlapping(), *_ahead(), _above(), *_not_taken()]
 
 
 def _reaching_down() -> list[Plain]:
@@ -34,10 +35,10 @@ def _reaching_down() -> list[Plain]:
             "pages follow each other down to the first Message",
             "M3",
             got(snapshot(0, of=NEWEST)),
-            added(page(user(4), user(5), user(6), total=8, next_before=4), before=7),
-            added(page(user(1), user(2), user(3), total=8), before=4),
+            added(page(*users(4, 6), total=8, next_before=4), before=7),
+            added(page(*users(1, 3), total=8), before=4),
             status="live",
-            messages=[user(sequence) for sequence in range(1, 9)],
+            messages=users(1, 8),
             total=8,
             has_more=False,
             next_before_sequence=None,
@@ -46,9 +47,9 @@ def _reaching_down() -> list[Plain]:
             "the cursor of a page that reaches further down becomes the view's",
             "M3",
             got(snapshot(0, of=NEWEST)),
-            added(page(user(4), user(5), user(6), total=8, next_before=4), before=7),
+            added(page(*users(4, 6), total=8, next_before=4), before=7),
             status="live",
-            messages=[user(sequence) for sequence in range(4, 9)],
+            messages=users(4, 8),
             has_more=True,
             next_before_sequence=4,
         ),
@@ -58,20 +59,26 @@ def _reaching_down() -> list[Plain]:
             got(snapshot(0, of=NEWEST)),
             added(page(total=8), before=7),
             status="live",
-            messages=[user(7), user(8)],
+            messages=users(7, 8),
             total=8,
             has_more=False,
             next_before_sequence=None,
         ),
+    ]
+
+
+def _as_time_goes_on() -> list[Plain]:
+    changed = user(2, text("changed"), revision=5)
+    return [
         case(
             "a Session goes on while older pages come",
             "M3",
             got(snapshot(0, of=NEWEST)),
             got(message(1, user(9))),
-            added(page(user(5), user(6), total=9, next_before=5), before=7),
+            added(page(*users(5, 6), total=9, next_before=5), before=7),
             got(message(2, agent(10, text("a")))),
             status="live",
-            messages=[*[user(sequence) for sequence in range(5, 10)], agent(10, text("a"))],
+            messages=[*users(5, 9), agent(10, text("a"))],
             total=10,
             next_before_sequence=5,
         ),
@@ -82,18 +89,18 @@ def _reaching_down() -> list[Plain]:
             DISCONNECTED,
             added(page(user(6), total=8, next_before=6), before=7),
             status="stale",
-            messages=[user(6), user(7), user(8)],
+            messages=users(6, 8),
             next_before_sequence=6,
         ),
         case(
             "a Message older than the cursor that changes does not hide the ones between",
             "M3 S3",
             got(snapshot(0, of=NEWEST)),
-            got(message(1, user(2, text("changed"), revision=5))),
-            added(page(user(5), user(6), total=8, next_before=5), before=7),
-            added(page(*[user(sequence) for sequence in range(1, 5)], total=8), before=5),
+            got(message(1, changed)),
+            added(page(*users(5, 6), total=8, next_before=5), before=7),
+            added(page(*users(1, 4), total=8), before=5),
             status="live",
-            messages=[user(1), user(2, text("changed"), revision=5), *[user(number) for number in range(3, 9)]],
+            messages=[user(1), changed, *users(3, 8)],
             has_more=False,
             next_before_sequence=None,
         ),
@@ -101,17 +108,15 @@ def _reaching_down() -> list[Plain]:
 
 
 def _overlapping() -> list[Plain]:
-    streaming = agent(8, tool("waiting-user"), interaction("pending", 3), revision=3)
-    ahead = agent(8, tool("failed", error="no"), interaction("denied", 5), text("b", number=3), revision=5)
     return [
         case(
             "a page that overlaps changes nothing that the view holds at the same or a greater revision",
             "M3 S5",
-            got(snapshot(0, of=page(user(7), agent(8, text("abc", state="streaming"), revision=4), next_before=7))),
+            got(snapshot(0, of=page(user(7), answer("abc", 4, sequence=8), next_before=7))),
             added(page(user(6), user(7, text("same")), agent(8, text("a"), revision=2), total=8, next_before=6)),
             got(delta(1, 5, "d", message_id="m8")),
             status="live",
-            messages=[user(6), user(7), agent(8, text("abcd", state="streaming"), revision=5)],
+            messages=[user(6), user(7), answer("abcd", 5, sequence=8)],
             next_before_sequence=6,
         ),
         case(
@@ -120,64 +125,79 @@ def _overlapping() -> list[Plain]:
             got(snapshot(0, of=NEWEST)),
             added(page(user(8), total=8, next_before=8)),
             status="live",
-            messages=[user(7), user(8)],
+            messages=users(7, 8),
             has_more=True,
             next_before_sequence=7,
         ),
+    ]
+
+
+def _ahead() -> list[Plain]:
+    """Of a Message with an Interaction, which a page brings at a revision above that of the snapshot."""
+    shown = snapshot(
+        0,
+        user(7),
+        agent(8, tool("waiting-user"), interaction("pending", 3), revision=3),
+        interactions=[pending(3, "m8")],
+    )
+    denied = (tool("failed", error="no"), interaction("denied", 5))
+    ahead = agent(8, *denied, text("b", number=3), revision=5)
+    return [
         case(
             "a Message at a greater revision is taken from a page, and the Mutations that led there are dropped",
             "M3 S5 P7",
-            got(snapshot(0, user(7), streaming, interactions=[pending(3, "m8")])),
+            got(shown),
             added(page(user(7), ahead)),
             got(part(1, 4, interaction("denied", 4), message_id="m8"), "ignored"),
             got(part(2, 5, text("b", number=3), message_id="m8"), "ignored"),
             got(delta(3, 6, "c", number=3, message_id="m8")),
             status="live",
             seq=3,
-            messages=[
-                user(7),
-                agent(8, tool("failed", error="no"), interaction("denied", 5), text("bc", number=3), revision=6),
-            ],
+            messages=[user(7), agent(8, *denied, text("bc", number=3), revision=6)],
             interactions=[],
         ),
         case(
             "a Message that a page brought ahead of the snapshot stays, with its Interactions",
             "W7 P7",
-            got(snapshot(0, user(7), streaming, interactions=[pending(3, "m8")])),
+            got(shown),
             added(page(user(7), ahead)),
             DISCONNECTED,
-            got(snapshot(1, user(7), streaming, interactions=[pending(3, "m8")])),
+            got({**shown, "seq": 1}),
             status="live",
             seq=1,
             messages=[user(7), ahead],
             interactions=[],
         ),
-        case(
-            "Messages above the newest one are left to the Mutations that bring them",
-            "M3 T1",
-            got(snapshot(0, user(7), turn="t1")),
-            added(page(user(7), user(8, turn_id="t2"))),
-            got(message(1, user(8, turn_id="t2"))),
-            status="live",
-            messages=[user(7), user(8, turn_id="t2")],
-            queue=[{"turn_id": "t2", "message_id": "m8"}],
-            total=8,
-        ),
     ]
 
 
+def _above() -> Plain:
+    other = user(8, turn_id="t2")
+    return case(
+        "Messages above the newest one are left to the Mutations that bring them",
+        "M3 T1",
+        got(snapshot(0, user(7), turn="t1")),
+        added(page(user(7), other)),
+        got(message(1, other)),
+        status="live",
+        messages=[user(7), other],
+        queue=[{"turn_id": "t2", "message_id": "m8"}],
+        total=8,
+    )
+
+
 def _not_taken() -> list[Plain]:
-    older = page(user(1), user(2), total=8)
+    older = page(*users(1, 2), total=8)
     return [
         case(
             "a page that would leave a hole is ignored",
             "M3 W6",
             got(snapshot(0, of=NEWEST)),
             got(reload(), "reload"),
-            got(snapshot(90, of=page(user(98), user(99), next_before=98))),
-            added(page(user(5), user(6), total=8, next_before=5), before=7, effect="ignored"),
+            got(snapshot(90, of=page(*users(98, 99), next_before=98))),
+            added(page(*users(5, 6), total=8, next_before=5), before=7, effect="ignored"),
             status="live",
-            messages=[user(98), user(99)],
+            messages=users(98, 99),
             total=99,
             has_more=True,
             next_before_sequence=98,
@@ -206,6 +226,6 @@ def _not_taken() -> list[Plain]:
             got(unsubscribed()),
             added(older, before=7, effect="ignored"),
             status="error",
-            messages=[user(7), user(8)],
+            messages=users(7, 8),
         ),
     ]

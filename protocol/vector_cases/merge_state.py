@@ -1,7 +1,10 @@
-"""Turn, queue, Interactions, title and config, and what a newer server may send (L3, P2, P6, P7)."""
+"""Turn, queue, title and config, and what a newer server may send (L3, T1, P2)."""
 
 from vector_cases.frames import (
+    FILE_DIFF,
     NOW,
+    OVERLOADED,
+    WAITING,
     Plain,
     agent,
     case,
@@ -10,23 +13,37 @@ from vector_cases.frames import (
     interaction,
     message,
     mutation,
+    page,
     part,
     pending,
     session,
     snapshot,
     started,
     text,
-    tool,
     turn_finish,
     turn_start,
     user,
+    users,
 )
 
-WAITING = tool("waiting-user", input={"command": "ls"})
+QUEUED = [{"turn_id": "t2", "message_id": "m2"}, {"turn_id": "t3", "message_id": "m3"}]
 
 
 def turns() -> list[Plain]:
-    queued = [{"turn_id": "t2", "message_id": "m2"}, {"turn_id": "t3", "message_id": "m3"}]
+    counted = case(
+        "`total` follows the greatest sequence",
+        "M3 M5",
+        got(snapshot(0, of=page(*users(7, 8), total=8))),
+        got(message(1, user(9))),
+        got(message(2, agent(10, text("a")))),
+        got(message(3, agent(10, text("b"), revision=2))),
+        status="live",
+        total=10,
+    )
+    return [*_running(), *_queued(), *_not_queued(), counted]
+
+
+def _running() -> list[Plain]:
     return [
         case(
             "a Turn begins and ends",
@@ -49,12 +66,17 @@ def turns() -> list[Plain]:
         case(
             "the end of a Turn that does not run leaves the running one",
             "T2 T3",
-            got(snapshot(0, user(1), user(2, turn_id="t2"), turn="t1", queue=queued[:1])),
+            got(snapshot(0, user(1), user(2, turn_id="t2"), turn="t1", queue=QUEUED[:1])),
             got(turn_finish(1, "t2", "stopped")),
             status="live",
             turn=started("t1"),
             queue=[],
         ),
+    ]
+
+
+def _queued() -> list[Plain]:
+    return [
         case(
             "prompts for other Turns wait in the queue in their order",
             "T1 M6",
@@ -63,18 +85,18 @@ def turns() -> list[Plain]:
             got(message(2, user(3, turn_id="t3"))),
             status="live",
             turn=started("t1"),
-            queue=queued,
+            queue=QUEUED,
             total=3,
         ),
         case(
             "a Turn that begins leaves the queue",
             "T1 T2",
-            got(snapshot(0, user(1), user(2, turn_id="t2"), user(3, turn_id="t3"), turn="t1", queue=queued)),
+            got(snapshot(0, user(1), user(2, turn_id="t2"), user(3, turn_id="t3"), turn="t1", queue=QUEUED)),
             got(turn_finish(1, "t1")),
             got(turn_start(2, "t2")),
             status="live",
             turn=started("t2", NOW + 2),
-            queue=queued[1:],
+            queue=QUEUED[1:],
         ),
         case(
             "a prompt is in the queue until its Turn begins, also when the Session is idle",
@@ -86,16 +108,22 @@ def turns() -> list[Plain]:
             queue=[{"turn_id": "t1", "message_id": "m1"}],
             total=1,
         ),
+    ]
+
+
+def _not_queued() -> list[Plain]:
+    ended = agent(2, text("a"), revision=2, state="done")
+    return [
         case(
             "a prompt that joins the running Turn does not wait in the queue",
             "M6 M8",
             got(snapshot(0, user(1), agent(2, text("a")), turn="t1")),
-            got(message(1, agent(2, text("a"), revision=2, state="done"))),
+            got(message(1, ended)),
             got(message(2, user(3))),
             got(message(3, agent(4, text("b")))),
             status="live",
             queue=[],
-            messages=[user(1), agent(2, text("a"), revision=2, state="done"), user(3), agent(4, text("b"))],
+            messages=[user(1), ended, user(3), agent(4, text("b"))],
             total=4,
         ),
         case(
@@ -116,16 +144,6 @@ def turns() -> list[Plain]:
             queue=[],
             total=2,
         ),
-        case(
-            "`total` follows the greatest sequence",
-            "M3 M5",
-            got(snapshot(0, of={**snapshot(0, user(7), user(8))["page"], "total": 8})),
-            got(message(1, user(9))),
-            got(message(2, agent(10, text("a")))),
-            got(message(3, agent(10, text("b"), revision=2))),
-            status="live",
-            total=10,
-        ),
     ]
 
 
@@ -144,124 +162,14 @@ def settings() -> list[Plain]:
     ]
 
 
-def approvals() -> list[Plain]:
-    asked = agent(2, WAITING, interaction("pending", 3), revision=3)
-    resolved = interaction("resolved", 4, response={"decision": "approved"}, resolved_by="ann", resolved_at=NOW)
-    return [
-        case(
-            "a Tool and its approval in two Mutations with two revisions: the card is there",
-            "J10 P6",
-            got(snapshot(0, agent(2, tool("ready"), revision=1))),
-            got(part(1, 2, WAITING)),
-            got(part(2, 3, interaction("pending", 3))),
-            status="live",
-            messages=[asked],
-            interactions=[pending(3)],
-        ),
-        case(
-            "a Tool and its approval in one Mutation: the card is there",
-            "J10 P6",
-            got(snapshot(0, agent(2, tool("ready"), revision=1))),
-            got(message(1, asked)),
-            status="live",
-            messages=[asked],
-            interactions=[pending(3)],
-        ),
-        case(
-            "of two changes with one revision the second is dropped, so that no server may send them",
-            "J10 P6 S5",
-            got(snapshot(0, agent(2, tool("ready"), revision=1))),
-            got(part(1, 2, WAITING)),
-            got(part(2, 2, interaction("pending", 2)), "ignored"),
-            status="live",
-            messages=[agent(2, WAITING, revision=2)],
-            interactions=[],
-        ),
-        case(
-            "an answered approval is taken out",
-            "P7 A4",
-            got(snapshot(0, asked, interactions=[pending(3)])),
-            got(part(1, 4, resolved)),
-            status="live",
-            messages=[agent(2, WAITING, resolved, revision=4)],
-            interactions=[],
-        ),
-        case(
-            "an approval that ends with its Message is taken out",
-            "P7 T3 Q5",
-            got(snapshot(0, asked, interactions=[pending(3)])),
-            got(message(1, agent(2, tool("failed", error="stopped"), interaction("cancelled", 4), revision=4))),
-            status="live",
-            interactions=[],
-        ),
-        case(
-            "an approval whose Part is rolled back is taken out",
-            "T6 P7",
-            got(snapshot(0, asked, interactions=[pending(3), pending(1, "m1", interaction_id="i0")])),
-            got(message(1, agent(2, tool("ready"), revision=4))),
-            status="live",
-            interactions=[pending(1, "m1", interaction_id="i0")],
-        ),
-        case(
-            "text streams on while a card waits, and the card keeps its own revision",
-            "P7 E5",
-            got(snapshot(0, agent(2, WAITING, interaction("pending", 3), text("", number=3), revision=3))),
-            got(part(1, 4, interaction("pending", 4))),
-            got(delta(2, 5, "meanwhile", number=3)),
-            status="live",
-            messages=[agent(2, WAITING, interaction("pending", 4), text("meanwhile", number=3), revision=5)],
-            interactions=[pending(4)],
-        ),
-        case(
-            "a card that changes keeps its place",
-            "P7",
-            got(snapshot(0, asked, interactions=[pending(3), pending(3, part_id="p3", interaction_id="i2")])),
-            got(part(1, 4, interaction("pending", 4))),
-            got(part(2, 5, interaction("pending", 5, number=4, interaction_id="i3"))),
-            status="live",
-            interactions=[
-                pending(4),
-                pending(3, part_id="p3", interaction_id="i2"),
-                pending(5, part_id="p4", interaction_id="i3"),
-            ],
-        ),
-        case(
-            "a change that is dropped brings no card back",
-            "P7 S5",
-            got(snapshot(0, agent(2, WAITING, resolved, revision=4))),
-            got(part(1, 3, interaction("pending", 3)), "ignored"),
-            status="live",
-            interactions=[],
-        ),
-    ]
-
-
 def unknowns() -> list[Plain]:
     """What a newer server may send: it is kept, or passed over, and the numbers go on (P2)."""
+    return [*_unknown_fields(), *_unknown_variants(), *_unknown_interactions()]
+
+
+def _unknown_fields() -> list[Plain]:
     drawing = {"part_id": "p2", "sequence": 2, "type": "x-drawing", "strokes": [[1, 2], [3, 4]]}
     rich = {**agent(2, {**text("a"), "lang": "en"}, drawing), "x_score": 0.5}
-    file_diff = mutation(
-        1,
-        "file_diff",
-        turn_id="t1",
-        files=[{"path": "a", "status": "added", "additions": 1, "deletions": 0}],
-        additions=1,
-        deletions=0,
-    )
-    warning = mutation(
-        2,
-        "warning",
-        type="model_request",
-        request_kind="turn",
-        turn_id="t1",
-        code="overloaded",
-        message="The model is overloaded.",
-        retryable=True,
-        attempt=1,
-        max_attempts=3,
-        will_retry=True,
-        retry_in_ms=500,
-    )
     return [
         case(
             "unknown fields and Part types of a snapshot are kept",
@@ -285,12 +193,17 @@ def unknowns() -> list[Plain]:
                 {**user(3), "x_mood": "good"},
             ],
         ),
+    ]
+
+
+def _unknown_variants() -> list[Plain]:
+    return [
         case(
             "variants that change no state, known and unknown, only count",
             "P2 L3 L5 T5",
             got(snapshot(0, agent(2, text("a")), turn="t1")),
-            got(file_diff),
-            got(warning),
+            got(mutation(1, "file_diff", **FILE_DIFF)),
+            got(mutation(2, "warning", **OVERLOADED)),
             got(mutation(3, "x-weather", type="rain", message_id="m2", revision=2)),
             got(mutation(4, "session", type="x-color", color="red")),
             got(mutation(5, "turn", type="x-paused", turn_id="t1")),
@@ -319,6 +232,11 @@ def unknowns() -> list[Plain]:
             status="live",
             seq=0,
         ),
+    ]
+
+
+def _unknown_interactions() -> list[Plain]:
+    return [
         case(
             "an Interaction of an unknown type with unknown fields is shown all the same",
             "P2 P7",

@@ -12,7 +12,7 @@ import msgspec
 from turnwire_protocol import frames, mutations, parts
 from turnwire_protocol.codec import encode, encode_mutation
 from turnwire_protocol.messages import AgentMessage, Config, Origin, Page, Session, UserMessage
-from vector_cases.frames import NOW, Plain
+from vector_cases.frames import NOW, OVERLOADED, Plain
 
 SAFE = parts.MAX_SAFE_INTEGER
 ServerValue: TypeAlias = "frames.ServerFrame | mutations.Mutation"
@@ -215,18 +215,7 @@ MUTATIONS: dict[str, mutations.Mutation] = {
     ),
     "session title": mutations.SessionTitle(**_X, title="A title"),
     "session config": mutations.SessionConfig(**_X, config=Config()),
-    "warning model_request": mutations.ModelRequestWarning(
-        **_X,
-        request_kind="turn",
-        turn_id="t1",
-        code="overloaded",
-        message="The model is overloaded.",
-        retryable=True,
-        attempt=1,
-        max_attempts=3,
-        will_retry=True,
-        retry_in_ms=500,
-    ),
+    "warning model_request": mutations.ModelRequestWarning(**_X, **OVERLOADED),
     "warning model_request of a title": mutations.ModelRequestWarning(
         **_X,
         request_kind="title",

@@ -12,6 +12,7 @@ from turnwire.conformance.compare import check_snapshot
 from turnwire.conformance.verdict import Broken
 from turnwire.conformance.witness import Witness
 from turnwire_protocol.view import SessionView
+from vector_cases.frames import FILE_DIFF, OVERLOADED
 
 Map = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -95,26 +96,8 @@ CONVERSATION: list[Map] = [
     mutation(10, "session", type="title", title="x"),
     mutation(11, "session", type="config", config={"approval_mode": "ask"}),
     mutation(12, "newer", anything={}),
-    mutation(
-        13,
-        "warning",
-        type="model_request",
-        request_kind="turn",
-        code="c",
-        message="x",
-        retryable=False,
-        attempt=1,
-        max_attempts=2,
-        will_retry=False,
-    ),
-    mutation(
-        14,
-        "file_diff",
-        turn_id="t",
-        files=[{"path": "a", "status": "added", "additions": 1, "deletions": 0}],
-        additions=1,
-        deletions=0,
-    ),
+    mutation(13, "warning", **OVERLOADED),
+    mutation(14, "file_diff", **FILE_DIFF),
     mutation(15, "turn", type="finish", turn_id="t", status="completed"),
     ask(4, "messages"),
     {"op": "result", "id": 4, "result": PAGE},
