@@ -179,6 +179,14 @@ def test_a_wrong_value_ends_with_exit_code_2() -> None:
     assert turnwire().returncode == 2
 
 
+@pytest.mark.parametrize("seconds", ["soon", "nan", "-1", "0"])
+def test_a_time_that_no_step_can_have_is_a_sentence_and_exit_code_2(seconds: str) -> None:
+    answer = turnwire("conformance", "--server", "ws://127.0.0.1:9/ws", "--only", "W3", "--seconds", seconds)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert "--seconds" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
 async def test_D2_a_second_server_on_the_same_file_refuses_to_start_and_names_the_first(tmp_path: Path) -> None:
     async with server_process(tmp_path / "t.db") as server:
         answer = turnwire("serve", "--port", "0", "--data", str(tmp_path / "t.db"))

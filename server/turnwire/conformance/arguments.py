@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--timelines", metavar="FOLDER", type=Path, help="other timelines than the built-in ones")
     parser.add_argument("--jobs", metavar="N", type=_count, default=JOBS, help=f"timelines at a time [{JOBS}]")
     parser.add_argument(
-        "--seconds", metavar="S", type=float, default=30.0, help="how long an ordinary step may take [30]"
+        "--seconds", metavar="S", type=_seconds, default=30.0, help="how long an ordinary step may take [30]"
     )
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
 
@@ -58,3 +58,13 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"expected an integer from 1 on, got {text!r}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0:  # nor is "nan" a time
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return value
