@@ -9,6 +9,7 @@ import httpx2
 import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
+from websockets.frames import Frame, Opcode
 
 from faults import faulty_process
 from harness import PATIENCE_SECONDS, Refused, server_process, wire_client
@@ -89,6 +90,8 @@ async def test_what_a_server_does_is_in_its_metrics(tmp_path: Path) -> None:
             assert after["turnwire_outbox_bytes"] == 0
             assert after['turnwire_reloads_total{reason="lagged"}'] == 0
             assert after["turnwire_event_loop_lag_seconds_count"] > 0
+            for name in ("turnwire_event_loop_lag", "turnwire_store_commit", "turnwire_model_first_event"):
+                assert after[f"{name}_seconds_sum"] > 0
             assert after["process_resident_memory_bytes"] > 0
         with trio.fail_after(PATIENCE_SECONDS):
             while (ended := await scrape(url))["turnwire_connections"]:  # noqa: ASYNC110 - another process
@@ -96,6 +99,66 @@ async def test_what_a_server_does_is_in_its_metrics(tmp_path: Path) -> None:
         assert ended['turnwire_connections_closed_total{code="1000"}'] == 1
         assert ended['turnwire_frames_total{direction="out"}'] >= heard, "what a connection counted outlives it"
         assert await server.terminate() == 0
+
+
+CLOSED = "turnwire_connections_closed_total"
+OPENING = (
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
+async def test_W6_what_waits_for_slow_clients_and_how_often_they_have_to_reload_is_in_the_metrics(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/metrics"
+    # However slow this machine is, the stall must not end the connection.
+    flags = ("--metrics-port", str(port), "--titles", "off", "--write-timeout-seconds", "3600")
+    async with (
+        server_process(tmp_path / "t.db", *flags) as server,
+        wire_client(server.url) as author,
+        await trio.open_tcp_stream("127.0.0.1", server.port) as stalled,
+    ):
+        session_id = (await author.request("session.create"))["session"]["session_id"]
+        await author.subscribe(session_id)
+        said = ('{"op":"hello","id":1}', f'{{"op":"subscribe","id":2,"session_id":"{session_id}"}}')
+        await stalled.send_all(OPENING + b"".join(Frame(Opcode.TEXT, it.encode()).serialize(mask=True) for it in said))
+        for number in range(100):  # much more than the sockets between hold
+            receipt = await author.request(
+                "prompt", session_id=session_id, text="/text 200000 8000", client_request_id=f"r{number}"
+            )
+            await author.turn_finished(receipt["turn_id"])
+            numbers = await scrape(url)
+            if numbers['turnwire_reloads_total{reason="lagged"}']:
+                break
+        assert numbers['turnwire_reloads_total{reason="lagged"}'] == 1
+        assert numbers['turnwire_reloads_total{reason="restarted"}'] == 0
+        assert numbers["turnwire_outbox_bytes"] > 0
+
+
+@pytest.mark.parametrize(("said", "code"), [("", "1006"), ("no frame", "4400"), ('{"op":"ping","id":1}', "4401")])
+async def test_W8_connections_are_counted_by_the_code_that_they_ended_with(
+    said: str, code: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    async with server_process(tmp_path / "t.db", "--metrics-port", str(port)) as server:
+        async with await trio.open_tcp_stream("127.0.0.1", server.port) as stream:
+            await stream.send_all(OPENING)
+            if said:
+                await stream.send_all(Frame(Opcode.TEXT, said.encode()).serialize(mask=True))
+                async for _ in stream:
+                    pass
+            else:
+                await stream.receive_some()  # what answers the opening
+        ended: Numbers = {}
+        with trio.fail_after(PATIENCE_SECONDS):
+            while not ended:
+                numbers = await scrape(f"http://127.0.0.1:{port}/metrics")
+                ended = {name: number for name, number in numbers.items() if name.startswith(CLOSED)}
+                await trio.sleep(0.02)
+        assert ended == {f'{CLOSED}{{code="{code}"}}': 1}
+        assert numbers["turnwire_connections"] == 0
 
 
 async def test_T5_failures_of_the_model_and_of_the_store_are_counted(tmp_path: Path) -> None:

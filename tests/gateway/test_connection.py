@@ -446,6 +446,7 @@ async def test_W7_a_session_that_restarts_asks_for_a_reload(autojump_clock: Mock
         notice = await client.op("reload")
         assert notice == {"op": "reload", "session_id": "s", "reason": "restarted"}
         assert (await client.request("reload", session_id="s"))["op"] == "result"
+        assert world.gateway.traffic.reloads == {"lagged": 0, "restarted": 1}
 
 
 async def test_L1_the_end_of_a_session_ends_the_subscription(autojump_clock: MockClock) -> None:
