@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from websockets.exceptions import InvalidStatus
 
 from harness import Refused, server_process, wire_client
 from turnwire.flags import FLAGS
 from turnwire.gateway import GatewaySettings
 from turnwire.gateway.rates import Addresses
+from turnwire.gateway.settings import LOOPBACK_NETWORKS
 from turnwire.settings import SettingError, settings_from
 
 
@@ -125,6 +127,49 @@ def test_a_wrong_value_names_the_flag_or_the_variable(name: str, value: str) -> 
 
 def test_the_defaults_of_the_flags_are_those_of_a_program_that_embeds_the_server() -> None:
     assert settings_from({}, {}).gateway() == GatewaySettings()
+
+
+GATEWAY: dict[str, tuple[str, str, object]] = {
+    "host": ("::1", "host", "::1"),
+    "port": ("1", "port", 1),
+    "allowed-hosts": ("a.example, b.example", "allowed_hosts", ("a.example", "b.example")),
+    "allowed-origins": ("https://a.example", "allowed_origins", ("https://a.example",)),
+    "close-seconds": ("1.5", "close_timeout_s", 1.5),
+    "tick-ms": ("60", "tick_ms", 60),
+    "write-timeout-seconds": ("2.5", "write_timeout_s", 2.5),
+    "max-request-bytes": ("40000", "max_request_bytes", 40_000),
+    "max-subscriptions": ("2", "max_subscriptions", 2),
+    "requests-per-second": ("0.5", "requests_per_s", 0.5),
+    "request-burst": ("3", "request_burst", 3),
+    "principal-requests-per-second": ("1.5", "principal_requests_per_s", 1.5),
+    "principal-request-burst": ("4", "principal_request_burst", 4),
+    "max-connections": ("5", "max_connections", 5),
+    "max-connections-per-address": ("6", "max_connections_per_address", 6),
+    "max-connections-per-principal": ("7", "max_connections_per_principal", 7),
+    "max-sessions-per-principal": ("8", "max_sessions_per_principal", 8),
+    "uncounted-networks": ("10.1.0.0/16", "uncounted_networks", (*LOOPBACK_NETWORKS, "10.1.0.0/16")),
+    "compression": ("on", "compression", True),
+}
+"""Flags that a gateway is told: a value, and what of its settings it changes to what."""
+
+OTHERS = {
+    *("key-file", "audience", "tls-certificate", "tls-key", "data", "model", "base-url", "workspace", "titles"),
+    *("context-window-tokens", "grace-seconds", "metrics-host", "metrics-port", "log-level", "log-format"),
+}
+
+
+def test_every_flag_is_known_to_concern_the_gateway_or_not() -> None:
+    assert {flag.name for flag in FLAGS} == GATEWAY.keys() | OTHERS
+
+
+@pytest.mark.parametrize("name", GATEWAY)
+def test_a_flag_of_the_gateway_changes_its_setting_and_no_other(name: str, tmp_path: Path) -> None:
+    text, field, value = GATEWAY[name]
+    key = tmp_path / "key"
+    key.write_text("a secret that nobody can guess, really")
+    (flag,) = [flag for flag in FLAGS if flag.name == name]
+    told = settings_from({flag.field: text, "key_file": str(key)}, {}).gateway()
+    assert told == structs.replace(GatewaySettings(), **{field: value})
 
 
 LIMITS = {

@@ -196,6 +196,14 @@ async def test_X1_metrics_are_shown_under_names_of_this_machine_only_and_nothing
         assert (await client.get("/metrics?x=1")).status_code == 200
 
 
+async def test_X1_on_an_address_that_others_reach_metrics_are_shown_under_any_name(tmp_path: Path) -> None:
+    port = free_port()
+    flags = ("--metrics-port", str(port), "--metrics-host", "0.0.0.0")
+    async with server_process(tmp_path / "t.db", *flags), httpx2.AsyncClient() as client:
+        answer = await client.get(f"http://127.0.0.1:{port}/metrics", headers={"Host": "metrics.example"})
+        assert answer.status_code == 200
+
+
 async def test_X1_what_is_no_plain_reading_of_metrics_is_refused_and_is_no_fault_in_the_log(tmp_path: Path) -> None:
     port = free_port()
     async with server_process(tmp_path / "t.db", "--metrics-port", str(port)) as server:
