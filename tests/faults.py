@@ -9,6 +9,7 @@ import trio
 
 import faulty_server
 from harness import PATIENCE_SECONDS, ServerProcess, server_process
+from turnwire.stopping import RESERVE_SECONDS
 
 
 class Disk:
@@ -31,10 +32,13 @@ class Disk:
 
 
 @asynccontextmanager
-async def faulty_process(data: Path, *flags: str) -> AsyncIterator[tuple[ServerProcess, Disk]]:
+async def faulty_process(
+    data: Path, *flags: str, reserve_seconds: float = RESERVE_SECONDS
+) -> AsyncIterator[tuple[ServerProcess, Disk]]:
     """A server on `data`, and the disk under it, sound at first."""
     disk = Disk(data.with_suffix(".faults"))
-    async with server_process(data, *flags, environment=disk.environment, program=faulty_server.PROGRAM) as server:
+    environment = {**disk.environment, faulty_server.RESERVE: str(reserve_seconds)}
+    async with server_process(data, *flags, environment=environment, program=faulty_server.PROGRAM) as server:
         yield server, disk
 
 

@@ -1,19 +1,23 @@
 """A `turnwire` whose SQLite runs on a disk that fails on command. Run by tests as a program.
 
 The environment variable `FAULTS` names a file. While it holds two words, such as `write full` or `sync hang`, every
-such operation of SQLite on a database or its log fails with that error, or never returns.
+such operation of SQLite on a database or its log fails with that error, or never returns. `RESERVE` is how many seconds
+a stop may hang before it is ended by force.
 """
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import apsw
 
-from turnwire.cli import main
+from turnwire import cli
+from turnwire.stopping import Watchdog
 
 FAULTS: Final = "TURNWIRE_TEST_FAULTS"
+RESERVE: Final = "TURNWIRE_TEST_RESERVE_SECONDS"
 PROGRAM: Final = (__file__,)
 
 _ERRORS: Final[dict[str, type[apsw.Error]]] = {
@@ -64,4 +68,6 @@ class FaultyFile(apsw.VFSFile):
 
 if __name__ == "__main__":
     _disk = FaultyDisk(Path(os.environ[FAULTS]))
-    main()
+    _impatient = partial(Watchdog, reserve_seconds=float(os.environ[RESERVE]))
+    cli.Watchdog = _impatient  # type: ignore[assignment, attr-defined]
+    cli.main()

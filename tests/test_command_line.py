@@ -1,7 +1,6 @@
 """The command line as a person types it: help, versions, and wrong values that name the flag."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 from msgspec import structs
 from websockets.exceptions import InvalidStatus
 
+from command_line import turnwire, turnwire_here
 from harness import Refused, server_process, wire_client
 from turnwire.flags import FLAGS
 from turnwire.gateway import GatewaySettings
@@ -19,19 +19,8 @@ from turnwire.gateway.settings import LOOPBACK_NETWORKS
 from turnwire.settings import SettingError, settings_from
 
 
-def turnwire(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "turnwire", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=60,
-        check=False,
-    )
-
-
 def test_help_names_every_flag_its_variable_and_examples() -> None:
-    answer = turnwire("serve", "--help")
+    answer = turnwire_here("serve", "--help")
     assert answer.returncode == 0
     for flag in FLAGS:
         assert f"--{flag.name}" in answer.stdout
@@ -41,7 +30,7 @@ def test_help_names_every_flag_its_variable_and_examples() -> None:
 
 def test_version_and_schema_are_printed() -> None:
     assert turnwire("version").stdout.startswith("turnwire 0.")
-    assert json.loads(turnwire("schema").stdout)["$id"] == "urn:turnwire:v1"
+    assert json.loads(turnwire_here("schema").stdout)["$id"] == "urn:turnwire:v1"
 
 
 def test_a_start_does_not_pay_for_what_it_may_not_need() -> None:
@@ -220,8 +209,8 @@ def test_a_wrong_value_ends_with_exit_code_2() -> None:
     assert answer.returncode == 2
     assert answer.stderr == "turnwire serve: --port: expected an integer from 0 to 65535, got 'eighty'\n"
     assert turnwire("serve", TURNWIRE_PORT="-1").returncode == 2
-    assert turnwire("serve", "--no-such-flag").returncode == 2
-    assert turnwire().returncode == 2
+    assert turnwire_here("serve", "--no-such-flag").returncode == 2
+    assert turnwire_here().returncode == 2
 
 
 @pytest.mark.parametrize("seconds", ["soon", "nan", "-1", "0"])

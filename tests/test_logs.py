@@ -5,6 +5,7 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from websockets.trio.client import connect
 
 from harness import Refused, WireClient, server_process, wire_client
 from turnwire import Turnwire, tool
+from turnwire.gateway.tokens import create_token, read_key
 from turnwire.logs import described, formatter
 from turnwire.models.base import ModelEvent, ModelRequest
 from turnwire.store.base import StoreUnavailable
@@ -141,8 +143,7 @@ async def test_faults_of_tools_providers_and_subscribers_are_logged_without_what
 
 
 def new_token(key: Path) -> str:
-    command = [sys.executable, "-m", "turnwire", "token", "create", "--key-file", str(key), "--sub", "ada"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    return create_token(read_key(key), subject="ada", lifetime_s=3_600, now=time.time())
 
 
 async def converse(client: WireClient, token: str) -> None:

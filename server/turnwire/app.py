@@ -29,7 +29,7 @@ from turnwire.models.select import provider_for
 from turnwire.sessions.environment import Environment, SessionLimits
 from turnwire.sessions.registry import Registry
 from turnwire.signals import StopSignals
-from turnwire.stopping import AT_ONCE_SECONDS, RESERVE_SECONDS, Watchdog, stop_unless_told_again
+from turnwire.stopping import AT_ONCE_SECONDS, Watchdog, stop_unless_told_again
 from turnwire.store.base import Store
 from turnwire.store.sqlite import SqliteStore, open_sqlite
 from turnwire.tools.base import Tool
@@ -166,7 +166,7 @@ class Turnwire:
                 for line in (f"turnwire: listening on {scheme}://{_place(bound, port)}", *lines):
                     announce(line)
                 await signals.wait_for(1)
-                watchdog.give(grace_seconds + settings.close_timeout_s + RESERVE_SECONDS)
+                watchdog.give(grace_seconds + settings.close_timeout_s + watchdog.reserve_seconds)
                 orderly = await stop_unless_told_again(signals, registry, gateway, grace_seconds)
                 if not orderly:
                     watchdog.give(AT_ONCE_SECONDS)

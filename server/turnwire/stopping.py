@@ -28,9 +28,13 @@ _log = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Calls `end`, on a thread of its own, when the time that was given last has passed without `cancel`."""
+    """Calls `end`, on a thread of its own, when the time that was given last has passed without `cancel`.
 
-    def __init__(self, end: Callable[[], None]) -> None:
+    `reserve_seconds` is what a stop gets on top of its own bounds before it is taken to hang (W8).
+    """
+
+    def __init__(self, end: Callable[[], None], *, reserve_seconds: float = RESERVE_SECONDS) -> None:
+        self.reserve_seconds = reserve_seconds
         self._end = end
         self._timer: threading.Timer | None = None
 

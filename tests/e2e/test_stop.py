@@ -71,7 +71,7 @@ async def test_W8_while_it_drains_a_server_is_alive_but_not_ready_and_starts_no_
 
 async def test_W8_a_turn_that_ends_within_the_grace_ends_as_if_nothing_were(data: Path) -> None:
     async with server_process(data, "--grace-seconds", "3600") as server, wire_client(server.url) as client:
-        session_id = await start_turn(client, "/stream 100 20")
+        session_id = await start_turn(client, "/stream 100 10")
         await told_to_stop(server, client)
         await client.until(lambda: client.closed is not None)
         assert client.views[session_id].messages[-1]["state"] == "done"
@@ -144,7 +144,7 @@ async def test_W8_a_client_that_reads_nothing_does_not_hold_up_the_end(data: Pat
 
 async def test_W8_a_disk_that_hangs_does_not_hold_up_the_end_for_ever(data: Path) -> None:
     async with (
-        faulty_process(data, "--grace-seconds", "0", "--close-seconds", "0") as (server, disk),
+        faulty_process(data, "--grace-seconds", "0", "--close-seconds", "0", reserve_seconds=0.5) as (server, disk),
         wire_client(server.url) as client,
     ):
         await start_turn(client, "/silence 3600")
@@ -205,15 +205,19 @@ main(sys.argv[1:])
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 @pytest.mark.parametrize(
-    ("event", "condition"),
-    [("import", "arguments[0] == 'turnwire.models.openai'"), ("socket.__new__", "True"), ("socket.bind", "True")],
+    ("event", "condition", "model"),
+    [
+        ("import", "arguments[0] == 'turnwire.models.openai'", "openai:m"),
+        ("socket.__new__", "True", "scripted"),
+        ("socket.bind", "True", "scripted"),
+    ],
     ids=["while the model is made", "when trio begins", "before it listens"],
 )
 async def test_W8_a_signal_at_any_point_of_the_start_stops_the_server_in_order(
-    name: str, event: str, condition: str, data: Path
+    name: str, event: str, condition: str, model: str, data: Path
 ) -> None:
     program = SIGNALLED_AT.format(name=name, event=event, condition=condition)
-    flags = ("--port", "0", "--data", str(data), "--model", "openai:m")
+    flags = ("--port", "0", "--data", str(data), "--model", model)
     with trio.fail_after(PATIENCE_SECONDS):
         ended = await trio.run_process(
             [sys.executable, "-c", program, "serve", *flags],

@@ -12,7 +12,7 @@ from faults import faulty_process, readiness, until_ready
 from harness import Refused, ServerProcess, server_process, texts, wire_client
 from turnwire_protocol.view import SessionView
 
-WORDS = 400
+WORDS = 150
 SESSIONS = 100
 LOG_BYTES = 48 * 2**20
 """What a write-ahead log may reach: 8,000 pages of 4 KiB, and what is written while one checkpoint is waited for."""
