@@ -193,6 +193,16 @@ def test_C1_a_trigger_on_its_tables_gives_the_composer_no_way_round() -> None:
         connection.execute("INSERT INTO context_summaries VALUES ('s', 1, 'text', 1)")
 
 
+@pytest.mark.parametrize("database", ["temp", "other"])
+def test_C1_a_table_with_such_a_name_in_another_database_is_none_of_the_composers(database: str) -> None:
+    connection = apsw.Connection(":memory:")
+    connection.execute(f"ATTACH ':memory:' AS other; CREATE TABLE {database}.context_more (number INTEGER)")
+    restrict(connection)
+    with pytest.raises(apsw.AuthError):
+        connection.execute("INSERT INTO context_more VALUES (1)")
+    assert connection.execute("SELECT count(*) FROM context_more").get == 0
+
+
 async def test_C1_the_open_stores_connection_is_the_restricted_one(tmp_path: Path) -> None:
     async with open_sqlite(tmp_path / "t.db") as store:
         await history(store)

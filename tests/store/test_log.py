@@ -3,8 +3,9 @@ D3).
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import queue
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -15,7 +16,7 @@ from store.builders import create, save, user
 from turnwire.store import writer_thread
 from turnwire.store.sqlite import SqliteStore, open_sqlite
 from turnwire.store.writer import Writer
-from turnwire.store.writer_thread import BUSY_MS
+from turnwire.store.writer_thread import BUSY_MS, Doubt, Job, Outcome, WriterThread
 
 PATIENCE_SECONDS = 60
 COMMITS = 2 * PATIENCE_SECONDS * 1000 // BUSY_MS
@@ -57,20 +58,81 @@ async def test_D3_no_commit_waits_long_for_a_reader_that_stays_and_the_log_tells
             await store.commit(save(user((1 + time) * (COMMITS + 1))))  # with nobody there the log begins anew
 
 
-async def test_D1_a_file_that_is_locked_is_waited_for_as_long_as_before_such_a_checkpoint(tmp_path: Path) -> None:
-    path = tmp_path / "numbers.db"
+def insert(connection: apsw.Connection) -> None:
+    connection.execute("INSERT INTO sessions VALUES (1)")
+
+
+def open_numbers(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode = WAL; CREATE TABLE sessions (number INTEGER)").fetchall()
     connection.set_busy_timeout(BUSY_MS)
+    return connection
+
+
+@asynccontextmanager
+async def open_writer(path: Path) -> AsyncGenerator[Writer]:
+    connection = open_numbers(path)
     writer = Writer(connection, trio.lowlevel.current_trio_token(), retry_seconds=PATIENCE_SECONDS)
     writer.start()
     try:
-        with reader(path):
-            for _ in range(2):  # behind the first one comes the checkpoint
-                await writer.run(lambda it: it.execute("INSERT INTO sessions VALUES (1)"))
-            assert await writer.run(lambda it: it.execute("PRAGMA busy_timeout").get) == BUSY_MS
+        yield writer
     finally:
         await writer.aclose()
+
+
+async def insert_and_checkpoint(writer: Writer) -> None:
+    await writer.run(insert)
+    await writer.run(lambda it: None)  # begins when the checkpoint behind the other one is over
+
+
+async def test_D1_a_file_that_is_locked_is_waited_for_as_long_as_before_such_a_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.db"
+    async with open_writer(path) as writer:
+        with reader(path):
+            await insert_and_checkpoint(writer)
+            assert await writer.run(lambda it: it.execute("PRAGMA busy_timeout").get) == BUSY_MS
+
+
+async def test_D3_no_checkpoint_waits_for_readers_before_the_log_has_the_size_from_which_it_has_to(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "numbers.db"
+    monkeypatch.setattr(writer_thread, "RESET_PAGES", 10)
+    async with open_writer(path) as writer:
+        with reader(path):
+            while pages_in_log(path) < 9:
+                await insert_and_checkpoint(writer)
+            assert GROWS not in caplog.text
+            await insert_and_checkpoint(writer)
+            assert pages_in_log(path) == 10
+            assert GROWS in caplog.text
+
+
+def test_D3_a_reader_that_begins_at_the_end_of_the_log_is_waited_for_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It hinders no copying, but it keeps the log from beginning anew."""
+    path = tmp_path / "numbers.db"
+    jobs: queue.SimpleQueue[Job[None] | Doubt | None] = queue.SimpleQueue()
+    first, second = Job(insert), Job(lambda it: None)
+    with ExitStack() as readers:
+
+        def report(outcome: Outcome) -> None:
+            if outcome.group == [first]:  # what follows is the checkpoint
+                readers.enter_context(reader(path))
+                jobs.put(second)
+                jobs.put(None)
+            else:
+                readers.close()
+
+        jobs.put(first)
+        WriterThread(open_numbers(path), jobs, report, retry_seconds=PATIENCE_SECONDS).run()
+    assert GROWS in caplog.text
+
+
+def pages_in_log(path: Path) -> int:
+    """The log is a header of 32 bytes and then pages of 4096, each with a header of 24."""
+    return (path.with_name(f"{path.name}-wal").stat().st_size - 32) // (4096 + 24)
 
 
 async def test_W8_the_log_is_copied_at_the_end_although_another_program_has_the_file_open(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Checking, copying and migrating a file: what an operator is told, with a server on the file and without one."""
 
+import os
 import subprocess
 import sys
 from contextlib import closing
@@ -179,6 +180,22 @@ def test_a_backup_that_was_cut_off_does_not_hinder_the_next_one(path: Path, tmp_
     back_up(path, tmp_path / "copy.db")
     assert check_file(tmp_path / "copy.db") == []
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_backup_is_on_the_disk_before_it_has_its_name_and_its_name_before_it_is_reported(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "copy.db"
+    synced: list[tuple[int, bool]] = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append((os.fstat(descriptor).st_ino, target.exists()))
+
+    monkeypatch.setattr(os, "fsync", watched)
+    back_up(path, target)
+    assert synced == [(target.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
 
 
 def test_a_backup_does_not_replace_what_has_appeared_meanwhile(path: Path, tmp_path: Path) -> None:

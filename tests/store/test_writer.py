@@ -43,6 +43,10 @@ def numbers(connection: apsw.Connection) -> list[object]:
     return [number for (number,) in connection.execute("SELECT number FROM numbers ORDER BY rowid")]
 
 
+def meets_damage(connection: apsw.Connection) -> None:
+    raise apsw.CorruptError("the page is damaged")
+
+
 class Gate:
     """A job that holds the thread until it is opened, so that others must wait together."""
 
@@ -110,9 +114,6 @@ async def test_rule_7_a_job_that_fails_takes_nothing_with_it() -> None:
 
 
 async def test_D4_a_job_that_meets_a_broken_file_is_a_problem_although_the_others_are_stored() -> None:
-    def meets_damage(connection: apsw.Connection) -> None:
-        raise apsw.CorruptError("the page is damaged")
-
     async with open_writer() as (writer, _):
         with pytest.raises(StoreUnavailable, match="the page is damaged"):
             await writer.run(meets_damage)
@@ -121,6 +122,17 @@ async def test_D4_a_job_that_meets_a_broken_file_is_a_problem_although_the_other
         await writer.run(insert(1))
         assert writer.problem is None
         assert await writer.run(numbers) == [1]
+
+
+async def test_D4_a_problem_is_told_by_its_first_cause_until_that_is_gone() -> None:
+    async with open_writer() as (writer, _):
+        with pytest.raises(StoreUnavailable):
+            await writer.run(meets_damage)
+        first = writer.problem
+        writer.doubt(numbers, "the numbers cannot be read")
+        assert writer.problem == first
+        await writer.run(insert(1))
+        assert writer.problem == "the numbers cannot be read"
 
 
 async def test_D4_a_transaction_that_sqlite_has_rolled_back_by_itself_is_told_by_its_cause() -> None:
