@@ -1,13 +1,21 @@
 """The gateway as a whole: ticks for all, and the orderly end (W8, R5)."""
 
+import math
+from contextlib import AsyncExitStack
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 from websockets.exceptions import InvalidStatus
 
 from gateway_world import Client, Pipe, World, gateway_world, no_traceback
-from turnwire.gateway import GatewaySettings
+from turnwire.gateway import GatewaySettings, server
 from turnwire_protocol.codec import FORMATS, Format
+
+OPENING = (
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 
 
 async def test_W8_every_client_gets_a_tick_on_time_whatever_else_flows(autojump_clock: MockClock) -> None:
@@ -26,6 +34,23 @@ async def test_W8_every_client_gets_a_tick_on_time_whatever_else_flows(autojump_
             times = [at for frame, at in zip(client.frames, client.times, strict=True) if frame["op"] == "tick"]
             assert times == pytest.approx([5, 10, 15], abs=0.01)
         assert strange.ops("tick") == [], "nothing comes before welcome"
+
+
+async def test_W8_a_tick_for_many_clients_leaves_other_tasks_their_turn(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "TICKS_PER_STEP", 1)
+    links = [Pipe() for _ in range(20)]
+    async with gateway_world(GatewaySettings(tick_ms=5000)) as world, AsyncExitStack() as clients:
+        for link in links:
+            await clients.enter_async_context(world.client(downlink=link))
+        before = [link.sent for link in links]
+        seen = {0}
+        await trio.sleep_until(5)
+        while max(seen) < len(links):
+            seen.add(sum(link.sent > count for link, count in zip(links, before, strict=True)))
+            await trio.lowlevel.checkpoint()
+        assert len(seen) > len(links) / 4, "another task saw few of them have it, then some more, and so on"
 
 
 async def test_R5_a_restart_is_announced_with_spread_hints_and_closed_with_1012(
@@ -119,10 +144,7 @@ async def test_W8_whoever_comes_in_the_moment_of_the_end_is_closed_with_1012_or_
 
     for steps in range(60):
         async with gateway_world() as world, await world.stream() as silent, trio.open_nursery() as nursery:
-            await silent.send_all(
-                b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-                b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-            )
+            await silent.send_all(OPENING)
             await wait_all_tasks_blocked()
             nursery.start_soon(come, world)
             for _ in range(steps):
@@ -223,6 +245,30 @@ async def test_W8_a_client_that_comes_while_the_server_ends_is_closed_with_1012_
         await world.served.wait()
         nursery.cancel_scope.deadline = trio.current_time() + 20
     assert codes == [1012]
+
+
+async def test_W8_a_client_whose_opening_handshake_ends_after_the_last_close_is_closed_with_1012_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    """Its link takes no byte of the answer before. The server is kept by somebody else, who answers no close."""
+    link = Pipe(capacity=0)
+    codes: list[int | None] = []
+    settings = GatewaySettings(control_bytes=0)
+    async with gateway_world(settings) as world, await world.stream() as silent, trio.open_nursery() as nursery:
+        await silent.send_all(OPENING)
+
+        async def come() -> None:
+            async with world.client(downlink=link, hello=False) as client:
+                codes.append(await client.wait_closed())
+
+        nursery.start_soon(come)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(world.gateway.drain)
+        await trio.sleep(1)
+        link.capacity = math.inf
+        link.change()
+        await trio.sleep(1)
+        assert codes == [1012]
 
 
 async def test_W8_a_client_that_does_not_read_holds_up_the_end_for_a_bounded_time(

@@ -1,7 +1,7 @@
 """The stream under a WebSocket: whole frames or none, deadlines by progress, one end (W6, W8)."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 import trio
@@ -14,13 +14,17 @@ from turnwire.gateway.stream import FrameStream, StreamLimits
 CLOSE = b"\x88\x02\x03\xe8"
 
 
-@asynccontextmanager
-async def framed(pipe: Pipe, incoming: Pipe | None = None) -> AsyncIterator[tuple[FrameStream, trio.Nursery]]:
+def framed(pipe: Pipe, incoming: Pipe | None = None) -> AbstractAsyncContextManager[tuple[FrameStream, trio.Nursery]]:
     """A stream whose frames go into this pipe, and which reads from the other."""
+    return framed_over(LinkStream(pipe, incoming or Pipe()))
+
+
+@asynccontextmanager
+async def framed_over(inner: trio.abc.Stream) -> AsyncIterator[tuple[FrameStream, trio.Nursery]]:
     outbox = Outbox(OutboxLimits(outbox_bytes=10_000), lambda session_id: f"<reload {session_id}>".encode())
     async with trio.open_nursery() as nursery:
         limits = StreamLimits(write_timeout=30, close_timeout=10, control_bytes=1000)
-        yield FrameStream(LinkStream(pipe, incoming or Pipe()), nursery, outbox, limits), nursery
+        yield FrameStream(inner, nursery, outbox, limits), nursery
         nursery.cancel_scope.cancel()
 
 
@@ -112,6 +116,18 @@ async def test_W8_after_a_close_frame_the_stream_ends_in_time_whatever_the_peer_
         assert stream.dead
         if reads:
             assert bytes(pipe.held).endswith(CLOSE)
+
+
+async def test_W8_a_peer_that_does_not_take_the_last_bytes_in_time_is_given_up(autojump_clock: MockClock) -> None:
+    """Over a socket, which cannot be ended while somebody waits to write to it."""
+    ours, peer = trio.socket.socketpair()
+    with peer:
+        async with framed_over(trio.SocketStream(ours)) as (stream, _):
+            stream.feed(b"x" * 2**24)
+            assert not stream.outbox.idle, "the kernel does not take so much"
+            await stream.send_eof()
+            assert stream.dead
+            assert trio.current_time() == 10
 
 
 @pytest.mark.parametrize("opened", [False, True])
