@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--server", metavar="URL", help="a ws:// URL of a server that runs")
+    parser.add_argument("--server", metavar="URL", help="a ws:// or wss:// URL of a server that runs")
     parser.add_argument(
         "--server-command", metavar="COMMAND", help="starts a server; {port}, {data} and {folder} are filled in"
     )

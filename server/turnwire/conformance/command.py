@@ -28,8 +28,7 @@ from turnwire_protocol.timelines import (
     TimelineFile,
 )
 
-DEFAULT_PORT: Final = 80
-"""Of `ws://`."""
+DEFAULT_PORTS: Final = {"ws": 80, "wss": 443}
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -90,9 +89,9 @@ async def _server(options: argparse.Namespace) -> AsyncIterator[ServerUnderTest]
 def _dialer(url: str) -> TcpDialer:
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or DEFAULT_PORT
-    except ValueError:  # such as a port that is no number
+        host, port = parts.hostname, parts.port or DEFAULT_PORTS[parts.scheme]
+    except (ValueError, KeyError):  # such as a port that is no number
         host = None
-    if host is None or parts.scheme != "ws":
+    if host is None:
         raise ValueError(f"--server: expected a URL such as ws://127.0.0.1:8787/ws, got {url!r}")
     return TcpDialer(url, host, port)

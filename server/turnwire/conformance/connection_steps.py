@@ -9,7 +9,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from turnwire.conformance.patterns import Mismatch, match
 from turnwire.conformance.peer import Peer
 from turnwire.conformance.scene import Doing, Scene
-from turnwire.conformance.streams import Stream
+from turnwire.conformance.streams import secured
 from turnwire_protocol import server_steps as steps
 from turnwire_protocol.timeline_steps import Close, Cut
 
@@ -92,7 +92,8 @@ class ConnectionSteps:
     async def _http(self, step: steps.Http) -> None:
         headers = {"Host": self._scene.dialer.url.split("/")[2], "Connection": "close", **step.headers}
         lines = [f"GET {step.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-        async with await self._scene.dialer.open_stream() as stream:
+        dialer = self._scene.dialer
+        async with await dialer.open_stream() as raw, await secured(raw, dialer.url) as stream:
             try:
                 answer = await _first_line(stream, "\r\n".join(lines).encode())
             except trio.BrokenResourceError as error:
@@ -104,7 +105,7 @@ class ConnectionSteps:
             raise Mismatch(f"GET {step.path} was answered by {int(status[1])}, expected {step.status}")
 
 
-async def _first_line(stream: Stream, request: bytes) -> bytes:
+async def _first_line(stream: trio.abc.Stream, request: bytes) -> bytes:
     """Of what comes for the request; what there is when it ends sooner, or gets too long."""
     await stream.send_all(request)
     came = b""

@@ -16,7 +16,7 @@ from websockets.typing import Subprotocol
 from turnwire.conformance.compare import check_snapshot
 from turnwire.conformance.patterns import UnknownVariable
 from turnwire.conformance.shapes import Map
-from turnwire.conformance.streams import Dialer, GatedStream
+from turnwire.conformance.streams import Dialer, GatedStream, no_tls
 from turnwire.conformance.verdict import Broken
 from turnwire.conformance.witness import Witness
 from turnwire_protocol.codec import Format, decode_map, encode
@@ -105,7 +105,10 @@ class Peer:
             user_agent_header="turnwire-conformance/1",
             logger=QUIET,
         )
-        await self._nursery.start(self._live, opening, stream, format)
+        try:
+            await self._nursery.start(self._live, opening, stream, format)
+        except trio.BrokenResourceError as error:
+            raise no_tls(error) from None
 
     async def _live(
         self,

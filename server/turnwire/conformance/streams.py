@@ -1,8 +1,10 @@
 """The ways to a server that is under test, below any WebSocket, and streams that stall and break on purpose."""
 
 import socket
+import ssl
 import struct
 from typing import Final, Protocol, TypeAlias
+from urllib.parse import urlsplit
 
 import trio
 
@@ -20,11 +22,11 @@ class Dialer(Protocol):
         """The WebSocket's URL."""
 
     async def open_stream(self, *, slow: bool = False) -> Stream:
-        """A fresh connection, before any HTTP. Raises OSError."""
+        """A fresh connection, before any TLS and HTTP. Raises OSError."""
 
 
 class TcpDialer:
-    """Over the network, to host and port of a `ws://` URL."""
+    """Over the network, to host and port of a `ws://` or `wss://` URL."""
 
     def __init__(self, url: str, host: str, port: int) -> None:
         self._url, self._host, self._port = url, host, port
@@ -43,6 +45,24 @@ class TcpDialer:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLOW_BUFFER_BYTES)
         await raw.connect(address)
         return trio.SocketStream(raw)
+
+
+async def secured(stream: Stream, url: str) -> trio.abc.Stream:
+    """The stream as HTTP is spoken on it: in TLS for a `wss://` URL. Raises OSError when that does not come about."""
+    parts = urlsplit(url)
+    if parts.scheme != "wss":
+        return stream
+    within = trio.SSLStream(stream, ssl.create_default_context(), server_hostname=parts.hostname, https_compatible=True)
+    try:
+        await within.do_handshake()
+    except trio.BrokenResourceError as error:
+        raise no_tls(error) from None
+    return within
+
+
+def no_tls(error: trio.BrokenResourceError) -> OSError:
+    """What to say when the handshake of TLS has failed, such as for a certificate that is not trusted."""
+    return ConnectionError(f"no TLS came about: {error.__cause__ or 'the connection broke'}")
 
 
 class GatedStream(trio.abc.HalfCloseableStream):
