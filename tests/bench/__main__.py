@@ -20,8 +20,8 @@ def main() -> None:
     rounds = int(os.environ.get("ROUNDS", "3"))
     RESULTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory(dir=".") as disk:
-        load = run.build(Path(name))
-        fanout = run.compare(rounds, load)
+        load, floor = (run.build(Path(name), program) for program in ("load", "floor"))
+        fanout = run.compare(rounds, load, floor)
         found = [
             *run.rows(fanout),
             *bars.over_sockets(rounds, load),

@@ -4,7 +4,8 @@
  *
  * Connects CLIENTS clients to 127.0.0.1, sends every TEXT on each, and reads until GREETINGS frames came on each. Then
  * it says "ready", and counts frames that carry a mark, "@@<CLOCK_MONOTONIC in ns>@@", until every client has FRAMES
- * of them. At last it prints how many came, how long that took and how old they were when they came, as JSON.
+ * of them. At last it prints how many came, how long that took and how old they were when they came, as JSON, and
+ * stays connected until it is killed: what a server pays for ends of connections is none of this.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -209,5 +210,6 @@ int main(int argc, char **argv) {
   double seconds = (now_ns() - began) / 1e9;
   qsort(ages_us, ages, sizeof *ages_us, by_age);
   printf("{\"frames\":%zu,\"seconds\":%.4f,\"p50_us\":%u,\"p99_us\":%u}\n", ages, seconds, quantile(0.5), quantile(0.99));
-  return 0;
+  fflush(stdout);
+  for (;;) pause();
 }

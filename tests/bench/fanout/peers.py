@@ -1,7 +1,7 @@
 """The Python servers of the fan-out benchmark: `python peers.py NAME FRAMES PER_TURN INTERVAL_MS`.
 
-Each prints its port; on SIGUSR2 it publishes FRAMES frames to everyone, PER_TURN at a time, every INTERVAL_MS (0: each
-turn of its scheduler). A frame carries the time of its birth between `@@`.
+Each prints its port; on SIGUSR2 it publishes FRAMES frames to everyone, PER_TURN at a time, every INTERVAL_MS by the
+clock (0: each turn of its scheduler). A frame carries the time of its birth between `@@`. All send the same bytes.
 """
 
 import random
@@ -9,37 +9,57 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from turnwire_protocol.codec import encode_mutation
 from turnwire_protocol.mutations import DeltaMutation
 
 NAME, FRAMES, PER_TURN, INTERVAL_S = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]) / 1000
-IDS = {
-    "epoch": "epoch_0123456789abcdef01234567",
-    "session_id": "ses_0123456789abcdef01234567",
-    "message_id": "msg_0123456789abcdef",
-}
+EPOCH = "epoch_0123456789abcdef01234567"
+SESSION_ID = "ses_0123456789abcdef01234567"
 
 
 def birth() -> str:
     return f"@@{time.monotonic_ns()}@@ and more"
 
 
-def delta(number: int) -> str:
-    """A frame of a peer: about 200 bytes, as a Turnwire delta has."""
-    return msgspec.json.encode({"op": "mutation", "seq": number, "variant": "delta", **IDS, "delta": birth()}).decode()
+def mutation(number: int) -> DeltaMutation:
+    return DeltaMutation(
+        mutation_id="mut_0123456789abcdef01234567",
+        session_id=SESSION_ID,
+        created_at=1_700_000_000_000,
+        type="text",
+        message_id="msg_0123456789abcdef",
+        revision=number,
+        part_id="part_0123456789abcdef",
+        delta=birth(),
+    )
+
+
+def delta(number: int) -> bytes:
+    """The payload of a peer's frame: what Turnwire sends."""
+    return encode_mutation(mutation(number), epoch=EPOCH, seq=number, format="json")
 
 
 def turns() -> list[range]:
-    """The frames of each turn."""
-    return [range(start, min(start + PER_TURN, FRAMES)) for start in range(0, FRAMES, PER_TURN)]
+    """The frames of each turn, counted from 1."""
+    return [range(start, min(start + PER_TURN, FRAMES + 1)) for start in range(1, FRAMES + 1, PER_TURN)]
 
 
 # ---------------------------------------------------------------------------------------------------------- on trio
+
+
+async def paced_on_trio() -> AsyncIterator[range]:
+    """The turns, each when it is due; the first at once."""
+    import trio
+
+    due = trio.current_time()
+    for turn in turns():
+        yield turn
+        due += INTERVAL_S
+        await trio.sleep_until(due)
 
 
 def run_trio_loop() -> None:
@@ -59,32 +79,17 @@ def run_trio_loop() -> None:
             print(server.listeners[0].socket.getsockname()[1], flush=True)
             with trio.open_signal_receiver(signal.SIGUSR2) as signals:
                 await anext(signals)
-                for turn in turns():
+                async for turn in paced_on_trio():
                     for number in turn:
-                        text = delta(number)
+                        text = delta(number).decode()
                         for client in clients:
                             await client.send(text)
-                    await trio.sleep(INTERVAL_S)
             await trio.sleep_forever()
 
     async def serve_here(handler: Any, *, task_status: Any) -> None:
         await serve(handler, 0, host="127.0.0.1", compression=None, ping_interval=None, task_status=task_status)
 
     trio.run(main)
-
-
-async def _publish_paced(publish: Callable[[str], None]) -> None:
-    """Publishes on trio, turn by turn, once the signal has come."""
-    import trio
-
-    with trio.open_signal_receiver(signal.SIGUSR2) as signals:
-        await anext(signals)
-        due = trio.current_time()
-        for turn in turns():
-            for _ in turn:
-                publish(birth())
-            due += INTERVAL_S
-            await trio.sleep_until(due)
 
 
 def run_turnwire_fanout() -> None:
@@ -95,7 +100,7 @@ def run_turnwire_fanout() -> None:
     from turnwire.gateway import Gateway, GatewaySettings, OpenAccess
 
     async def main() -> None:
-        sessions = OneSession(IDS["session_id"])
+        sessions = OneSession(SESSION_ID, EPOCH)
         gateway = Gateway(
             sessions,
             GatewaySettings(port=0),
@@ -108,25 +113,11 @@ def run_turnwire_fanout() -> None:
         async with trio.open_nursery() as nursery:
             ((_, port),) = await nursery.start(gateway.serve)
             print(port, flush=True)
-            revision = 0
-
-            def publish(text: str) -> None:
-                nonlocal revision
-                revision += 1
-                sessions.channel.publish(
-                    DeltaMutation(
-                        mutation_id="mut_0123456789abcdef01234567",
-                        session_id=IDS["session_id"],
-                        created_at=1_700_000_000_000,
-                        type="text",
-                        message_id=IDS["message_id"],
-                        revision=revision,
-                        part_id="part_0123456789abcdef",
-                        delta=text,
-                    )
-                )
-
-            await _publish_paced(publish)
+            with trio.open_signal_receiver(signal.SIGUSR2) as signals:
+                await anext(signals)
+                async for turn in paced_on_trio():
+                    for number in turn:
+                        sessions.channel.publish(mutation(number))
 
     trio.run(main)
 
@@ -145,12 +136,9 @@ def run_turnwire_whole() -> None:
 
         async def stream(self, request: Any) -> Any:
             yield BlockStart(0, "text")
-            due = trio.current_time()
-            for turn in turns():
+            async for turn in paced_on_trio():
                 for _ in turn:
                     yield BlockDelta(0, birth())
-                due += INTERVAL_S
-                await trio.sleep_until(due)
             yield BlockEnd(0)
             yield StepEnd(blocks=(0,))
 
@@ -161,7 +149,7 @@ def run_turnwire_whole() -> None:
         with tempfile.TemporaryDirectory() as folder:
             app = Turnwire(Path(folder) / "bench.db", model=Model())
             async with app.open() as sessions, trio.open_nursery() as nursery:
-                await sessions.create(session_id=IDS["session_id"])
+                await sessions.create(session_id=SESSION_ID)
                 from turnwire.gateway import Gateway, OpenAccess
 
                 gateway = Gateway(
@@ -177,13 +165,26 @@ def run_turnwire_whole() -> None:
                 print(port, flush=True)
                 with trio.open_signal_receiver(signal.SIGUSR2) as signals:
                     await anext(signals)
-                    await sessions.prompt(IDS["session_id"], parts=(TextInput("go"),), client_request_id="go")
+                    await sessions.prompt(SESSION_ID, parts=(TextInput("go"),), client_request_id="go")
                     await trio.sleep_forever()
 
     trio.run(main)
 
 
 # ------------------------------------------------------------------------------------------------------- on asyncio
+
+
+async def paced_on_asyncio(asyncio: Any) -> AsyncIterator[range]:
+    """The turns from the signal on, each when it is due."""
+    come = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR2, come.set)
+    await come.wait()
+    due = loop.time()
+    for turn in turns():
+        yield turn
+        due += INTERVAL_S
+        await asyncio.sleep(max(0, due - loop.time()))
 
 
 def run_asyncio_broadcast() -> None:
@@ -200,11 +201,9 @@ def run_asyncio_broadcast() -> None:
     async def main() -> None:
         async with serve(handler, "127.0.0.1", 0, compression=None, ping_interval=None) as server:
             print(next(iter(server.sockets)).getsockname()[1], flush=True)
-            await _signal(asyncio)
-            for turn in turns():
+            async for turn in paced_on_asyncio(asyncio):
                 for number in turn:
-                    broadcast(clients, delta(number))
-                await asyncio.sleep(INTERVAL_S)
+                    broadcast(clients, delta(number).decode())
             await asyncio.Event().wait()
 
     asyncio.run(main())
@@ -231,22 +230,14 @@ def run_picows() -> None:
     async def main() -> None:
         server = await ws_create_server(listener, "127.0.0.1", 0)
         print(server.sockets[0].getsockname()[1], flush=True)
-        await _signal(asyncio)
-        for turn in turns():
+        async for turn in paced_on_asyncio(asyncio):
             for number in turn:
-                data = delta(number).encode()
+                data = delta(number)
                 for client in clients:
                     client.send(WSMsgType.TEXT, data)
-            await asyncio.sleep(INTERVAL_S)
         await asyncio.Event().wait()
 
     uvloop.run(main())
-
-
-async def _signal(asyncio: Any) -> None:
-    come = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, come.set)
-    await come.wait()
 
 
 PEERS: dict[str, Callable[[], None]] = {

@@ -14,13 +14,14 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.rows import Row, row
 
 HERE = Path(__file__).parent
 PACKAGE_JSON = HERE / "package.json"
+PACKAGES = HERE / "node_modules"
 TESTS = HERE.parent.parent
 SUBSCRIBE = ['{"op":"hello","id":1}', '{"op":"subscribe","id":2,"session_id":"ses_0123456789abcdef01234567"}']
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -63,30 +64,35 @@ def python(name: str) -> tuple[str, ...]:
     return (sys.executable, str(HERE / "peers.py"), name)
 
 
-def node(name: str) -> tuple[str, ...]:
-    return ("node", str(HERE / "peers.mjs"), name, str(PACKAGE_JSON))
+def javascript(runtime: str, name: str) -> tuple[str, ...]:
+    return (runtime, str(HERE / "peers.mjs"), name, str(PACKAGE_JSON))
 
 
 GATEWAY = Server("turnwire: gateway alone", python("turnwire_fanout"), "/ws", tuple(SUBSCRIBE), 3)
 WHOLE = Server("turnwire: whole path", python("turnwire_whole"), "/ws", tuple(SUBSCRIBE), 3)
 TRIO_LOOP = Server("websockets.trio, await send", python("trio_loop"))
-NODE_WS = Server("Node ws", node("ws"))
+NODE_WS = Server("Node ws", javascript("node", "ws"))
+BUN = Server("Bun publish (uWebSockets, C++)", javascript(str(PACKAGES / ".bin" / "bun"), "bun"))
+FLOOR = Server("floor: a write() for each frame, in C", ())
+"""What any server pays that writes to each client for each frame; its command is known when it is compiled."""
+
 SERVERS = (
     GATEWAY,
+    NODE_WS,  # between ours: what is compared is measured in the same minute
     WHOLE,
+    BUN,
     TRIO_LOOP,
     Server("websockets.asyncio broadcast", python("asyncio_broadcast")),
     Server("picows + uvloop", python("picows")),
-    NODE_WS,
-    Server("socket.io (Node)", node("socketio"), "/socket.io/?EIO=4&transport=websocket", ("40",), 2),
+    Server("socket.io (Node)", javascript("node", "socketio"), "/socket.io/?EIO=4&transport=websocket", ("40",), 2),
 )
-BURST = Scenario("500 clients, ten frames a turn", clients=500, frames=2_000, per_turn=10, interval_ms=0)
+BURST = Scenario("500 clients, ten frames a turn", clients=500, frames=1_000, per_turn=10, interval_ms=0)
 SINGLE = Scenario("500 clients, one frame a turn", clients=500, frames=1_000, per_turn=1, interval_ms=0)
-PACED = Scenario("100 clients, 50 frames/s", clients=100, frames=250, per_turn=1, interval_ms=20)
+PACED = Scenario("100 clients, 50 frames/s", clients=100, frames=500, per_turn=1, interval_ms=20)
 SCENARIOS = (BURST, SINGLE, PACED)
 BARS = {
-    BURST.name: ((NODE_WS, "cpu_us", 0.5), (TRIO_LOOP, "cpu_us", 0.15)),
-    SINGLE.name: ((NODE_WS, "cpu_us", 0.5), (TRIO_LOOP, "cpu_us", 0.15)),
+    BURST.name: ((BUN, "cpu_us", 1.0), (NODE_WS, "cpu_us", 0.5), (TRIO_LOOP, "cpu_us", 0.15)),
+    SINGLE.name: ((BUN, "cpu_us", 1.0), (NODE_WS, "cpu_us", 0.5), (TRIO_LOOP, "cpu_us", 0.15)),
     PACED.name: ((NODE_WS, "cpu_us", 1.0), (NODE_WS, "p99_ms", 1.0)),
 }
 """What is compared with which peer in each scenario, and the ratio that it should not exceed."""
@@ -134,11 +140,14 @@ def measure(server: Server, scenario: Scenario, load: Path) -> Sample:
         )
         assert generator.stdout is not None
         with generator:
-            assert generator.stdout.readline() == "ready\n", f"{server.name}: the clients could not connect"
-            before = cpu_seconds(process.pid)
-            process.send_signal(signal.SIGUSR2)
-            answer = json.loads(generator.stdout.readline())
-            spent = cpu_seconds(process.pid) - before
+            try:
+                assert generator.stdout.readline() == "ready\n", f"{server.name}: the clients could not connect"
+                before = cpu_seconds(process.pid)
+                process.send_signal(signal.SIGUSR2)
+                answer = json.loads(generator.stdout.readline())
+                spent = cpu_seconds(process.pid) - before
+            finally:
+                generator.kill()
     return Sample(
         cpu_us=spent / answer["frames"] * 1e6,
         seconds=answer["seconds"],
@@ -147,18 +156,18 @@ def measure(server: Server, scenario: Scenario, load: Path) -> Sample:
     )
 
 
-def build(folder: Path) -> Path:
-    """Compiles the load generator."""
-    load = folder / "load"
-    subprocess.run(["cc", "-O2", "-o", str(load), str(HERE / "load.c")], check=True)
-    return load
+def build(folder: Path, name: str) -> Path:
+    """Compiles the load generator, `load`, or the `floor`."""
+    program = folder / name
+    subprocess.run(["cc", "-O2", "-o", str(program), str(HERE / f"{name}.c")], check=True)
+    return program
 
 
-def contestants() -> list[Server]:
+def contestants(floor: Path) -> list[Server]:
     """The servers that can be started here; says which cannot."""
-    found = []
+    found = [replace(FLOOR, command=(str(floor),))]
     for server in SERVERS:
-        if server.command[0] == "node" and not ((HERE / "node_modules").is_dir() and shutil.which("node")):
+        if server.command[1] == str(HERE / "peers.mjs") and not (PACKAGES.is_dir() and shutil.which(server.command[0])):
             print(f"left out: {server.name} (npm ci in {HERE.name})", file=sys.stderr)
         else:
             found.append(server)
@@ -169,10 +178,10 @@ Results = dict[str, dict[str, list[Sample]]]
 """The samples of each server in each scenario, one a round."""
 
 
-def compare(rounds: int, load: Path) -> Results:
+def compare(rounds: int, load: Path, floor: Path) -> Results:
     """Every server in every scenario, as often as there are rounds."""
     results: Results = {}
-    servers = contestants()
+    servers = contestants(floor)
     for scenario in SCENARIOS:
         samples = results[scenario.name] = {server.name: [] for server in servers}
         for number in range(rounds):

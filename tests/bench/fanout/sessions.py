@@ -11,8 +11,8 @@ from turnwire_protocol.messages import Config, Page, Session
 class OneSession:
     """The verbs that a subscriber needs; any other is `not_found`."""
 
-    def __init__(self, session_id: str) -> None:
-        self.channel = Channel(session_id, "epoch_0123456789abcdef01234567")
+    def __init__(self, session_id: str, epoch: str) -> None:
+        self.channel = Channel(session_id, epoch)
         self._session = Session(
             session_id=session_id, config=Config(), created_at=1, updated_at=1, message_count=0, executing=True
         )
