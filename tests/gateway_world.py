@@ -458,6 +458,10 @@ class MemoryListener(trio.abc.Listener[LinkStream]):
 # ------------------------------------------------------------------------------------------------------------- clients
 
 
+PATIENCE_SECONDS = 3600.0
+"""How long, mostly in virtual time, a client waits. Ticks go on for ever, so a wait without end would never show."""
+
+
 class Client:
     """A client on the wire: collects every frame it gets; `request` waits for the answer to one request."""
 
@@ -492,20 +496,22 @@ class Client:
 
     async def find(self, condition: Callable[[Map], bool], *, after: int = 0) -> Map:
         """The first frame at or after this position for which the condition holds; waits for it."""
-        while True:
-            for frame in self.frames[after:]:
-                if condition(frame):
-                    return frame
-            if self.closed.is_set():
-                raise AssertionError(f"closed with {self.close_code} before the frame came; got {self.frames[-5:]}")
-            after = len(self.frames)
-            await self._arrived.wait()
+        with trio.fail_after(PATIENCE_SECONDS):
+            while True:
+                for frame in self.frames[after:]:
+                    if condition(frame):
+                        return frame
+                if self.closed.is_set():
+                    raise AssertionError(f"closed with {self.close_code} before the frame came; got {self.frames[-5:]}")
+                after = len(self.frames)
+                await self._arrived.wait()
 
     async def count(self, number: int, condition: Callable[[Map], bool]) -> None:
         """Waits until so many frames, of all that came, meet the condition."""
-        while sum(map(condition, self.frames)) < number:
-            assert not self.closed.is_set(), f"closed with {self.close_code} too early"
-            await self._arrived.wait()
+        with trio.fail_after(PATIENCE_SECONDS):
+            while sum(map(condition, self.frames)) < number:
+                assert not self.closed.is_set(), f"closed with {self.close_code} too early"
+                await self._arrived.wait()
 
     async def op(self, op: str, *, after: int = 0) -> Map:
         return await self.find(lambda frame: frame["op"] == op, after=after)
@@ -541,7 +547,8 @@ class Client:
 
     async def wait_closed(self) -> int | None:
         """The code that the server closed with; None when it gave no reason."""
-        await self.closed.wait()
+        with trio.fail_after(PATIENCE_SECONDS):
+            await self.closed.wait()
         return self.close_code
 
     def deltas(self, session_id: str) -> list[str]:
