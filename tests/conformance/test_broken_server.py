@@ -1,7 +1,8 @@
 """The pack finds faults: each deliberately broken server fails exactly the timelines that its fault is about.
 
 Which these are stands in `broken_servers.json`, by the rule that is blamed: the standing rule that a frame broke, else
-the first rule of the timeline.
+the first rule of the timeline. Timelines in which a fault cannot show, by what is overheard of a sound server, are
+played for that one only.
 """
 
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import trio
 from trio.testing import MockClock
 
 import process_faults
@@ -17,6 +19,7 @@ import server_faults
 import token_faults
 from broken_server import broken_server
 from lying_stream import Liar
+from overheard import Heard, can_show, overhear, where_it_can_show
 from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
 from turnwire.conformance.server_suite import play_all
 from turnwire.conformance.verdict import Verdict
@@ -64,8 +67,20 @@ def test_every_timeline_fails_for_a_broken_server() -> None:
     assert [each.name for _, file in FILES for each in file.timelines if each.name not in fail] == []
 
 
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Heard]]:
+    """What is said in each timeline when nobody lies."""
+    return trio.run(overhear, REST, tmp_path_factory.mktemp("sound"), clock=MockClock(autojump_threshold=0))
+
+
 async def test_without_a_fault_nothing_is_blamed(autojump_clock: MockClock, tmp_path: Path) -> None:
     assert [each for each in await verdicts(Liar, REST, tmp_path) if each.outcome != "passed"] == []
+
+
+def test_the_truth_shows_nowhere_and_a_fault_within_a_server_may_show_anywhere(talk: dict[str, list[Heard]]) -> None:
+    assert talk.keys() == {timeline.name for _, file in REST for timeline in file.timelines}
+    assert not any(can_show(Liar, heard) for heard in talk.values())
+    assert all(can_show(FAULTS["ExitsInDisorder"], heard) for heard in talk.values())
 
 
 async def test_the_example_in_the_specification_passes(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -77,10 +92,11 @@ async def test_the_example_in_the_specification_passes(autojump_clock: MockClock
 
 @pytest.mark.parametrize("name", TABLE)
 async def test_a_broken_server_fails_exactly_the_timelines_that_it_should(
-    name: str, autojump_clock: MockClock, tmp_path: Path
+    name: str, talk: dict[str, list[Heard]], autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    row = TABLE[name]
+    row, fault = TABLE[name], FAULTS[name]
     files = REST if row.only is None else chosen_timelines(ALL, ServerTimelines, row.only)
-    failed = {(verdict.broken, verdict.name) for verdict in await failures(FAULTS[name], files, tmp_path)}
+    played = where_it_can_show(fault, files, talk)
+    failed = {(verdict.broken, verdict.name) for verdict in await failures(fault, played, tmp_path)}
     wanted = {(rule, timeline) for rule, timelines in row.fails.items() for timeline in timelines}
     assert failed == wanted
