@@ -1,5 +1,6 @@
 """Shared fixtures of all tests."""
 
+import gc
 import os
 import select
 import subprocess
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 # Tests start hundreds of processes. Where Python is told to keep no compiled modules, each would compile them all anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Worlds of tasks come and go, each full of cycles; to look for them after every 700 objects takes a twentieth longer.
+gc.set_threshold(20_000, 20, 20)
 
 # How fast this machine is just now is nothing that a test may fail for.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

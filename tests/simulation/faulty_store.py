@@ -4,12 +4,14 @@ It keeps the contract: `StoreUnavailable` means that nothing was stored. `Killed
 has died at this await, before the commit or after it.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
-import outcome
 import trio
+from trio.testing import MockClock
 
 from simulation.journal import Contents, Journal
 from turnwire.store.base import (
@@ -223,29 +225,36 @@ class FaultyContext:
 class StillClock:
     """Keeps an autojump clock from moving while a store that uses threads is at work."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, calls: set[object] | None = None) -> None:
         self._inner = inner
+        self._calls: set[object] = set() if calls is None else calls
+        """Those under way; `context` shares them."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
         if name == "context":
-            return StillClock(value)
+            return StillClock(value, self._calls)
         if not callable(value):
             return value
 
         async def call(*args: Any, **options: Any) -> Any:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_spin)
-                result = await outcome.acapture(value, *args, **options)
-                nursery.cancel_scope.cancel()
-            return result.unwrap()  # what it raises is not to come as a group
+            with self._still():
+                return await value(*args, **options)
 
         return call
 
-
-async def _spin() -> None:
-    while True:
-        await trio.lowlevel.checkpoint()
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        clock, call = trio.lowlevel.current_clock(), object()
+        assert isinstance(clock, MockClock)
+        self._calls.add(call)
+        clock.autojump_threshold = math.inf
+        try:
+            yield
+        finally:
+            self._calls.remove(call)
+            if not self._calls:
+                clock.autojump_threshold = 0
 
 
 def unavailable() -> StoreUnavailable:

@@ -1,14 +1,15 @@
 """A fault at every await: the store fails, or the process dies, at points of runs that pass through all awaits.
 
 Whatever the point, all comes to rest by the rules, and the next prompt is answered (S4-S9, T1-T3, P7, W4). The points
-are counted, not picked: operations of the store, and steps of the process's tasks. In the first run all of them are
-tried, in the longer ones the first of those that stand at the same awaits; `make simulation` tries all in each. Which
-awaits of Sessions and Composer no run waits at is said here, and why.
+are counted, not picked: operations of the store, and steps of the process's tasks. Of those that stand at the same
+awaits the first is tried, in the shortest run the first after each operation of the store; `make simulation` tries all
+in each. Which awaits of Sessions and Composer no run waits at is said here, and why.
 """
 
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import pytest
 import trio
@@ -59,6 +60,15 @@ NEVER_WAIT = {
 """Awaits at which no task waits in any scenario, and why not: a new one that is not in this list wants a scenario."""
 
 
+class Point(NamedTuple):
+    """Where a fault may strike."""
+
+    operations: int
+    """How many operations of the store have begun: what is stored differs from one number to the next."""
+    awaits: tuple[Await, ...]
+    """Where the task that is struck stands."""
+
+
 class Count(StoreFaults):
     """No fault but those of the story: counts the operations of the play."""
 
@@ -67,14 +77,10 @@ class Count(StoreFaults):
     def __init__(self, number: int = -1) -> None:
         self.number = number
         self.seen = 0
-        self.points: list[tuple[Await, ...]] = []
-        """At which awaits each operation was asked for, in a run without a fault."""
 
     def before(self, number: int) -> None:
         if self.scenario.playing:
             self.seen += 1
-            if self.number < 0:
-                self.points.append(AWAITS.here())
             self.fault(self.seen - 1)
         self.scenario.strike()
 
@@ -83,6 +89,17 @@ class Count(StoreFaults):
 
     def pause(self) -> float:
         return OPERATION_SECONDS
+
+
+class Marks(Count):
+    """Where each operation was asked for, in a run without a fault."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.points: list[Point] = []
+
+    def fault(self, number: int) -> None:
+        self.points.append(Point(number, AWAITS.here()))
 
 
 class FailsOnce(Count):
@@ -127,17 +144,18 @@ class Steps(trio.abc.Instrument):
 
     def __init__(self, number: int = -1) -> None:
         self.scenario: Scenario | None = None
+        self.operations: Count
         self.number = number
         self.seen = 0
-        self.points: list[tuple[Await, ...]] = []
-        """At which awaits the task stood before each step, in a run without a fault."""
+        self.points: list[Point] = []
+        """Where the task stood before each step, in a run without a fault."""
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         if self.scenario is None or not self.scenario.playing or self.scenario.world.dead or not _serves(task):
             return
         self.seen += 1
         if self.number < 0:
-            self.points.append(AWAITS.of_task(task))
+            self.points.append(Point(self.operations.seen, AWAITS.of_task(task)))
         if self.seen - 1 == self.number:
             self.scenario.world.kill()
 
@@ -156,7 +174,7 @@ def run(kind: Callable[..., Scenario], faults: Count, steps: Steps | None = None
         scenario = kind(store, nursery, faults)
         faults.scenario = scenario
         if steps is not None:
-            steps.scenario = scenario
+            steps.scenario, steps.operations = scenario, faults
         return scenario
 
     instruments = [] if steps is None else [steps]
@@ -166,22 +184,23 @@ def run(kind: Callable[..., Scenario], faults: Count, steps: Steps | None = None
 
 
 @cache
-def points(kind: Callable[..., Scenario]) -> tuple[Count, Steps]:
+def points(kind: Callable[..., Scenario]) -> tuple[Marks, Steps]:
     """Where faults may strike, as the run without any has it."""
-    operations, steps = Count(), Steps()
+    operations, steps = Marks(), Steps()
     run(kind, operations, steps)
     return operations, steps
 
 
-def chosen(kind: type[Scenario], points: Sequence[tuple[Await, ...]]) -> list[int]:
+def chosen(kind: type[Scenario], points: Sequence[Point]) -> list[int]:
     """Numbers of points: all, or the first of each way to stand at awaits."""
-    if kind is Busy or EVERY_POINT:
+    if EVERY_POINT:
         return list(range(len(points)))
-    return sorted({point: number for number, point in reversed(list(enumerate(points)))}.values())
+    ways = [point if kind is Busy else point.awaits for point in points]
+    return [number for number, way in enumerate(ways) if way not in ways[:number]]
 
 
 def test_every_await_is_waited_at_or_it_is_said_why_not() -> None:
-    reached = {place for kind in SCENARIOS for point in points(kind)[1].points for place in point}
+    reached = {place for kind in SCENARIOS for point in points(kind)[1].points for place in point.awaits}
     assert {str(place) for place in AWAITS.all - reached} == set(NEVER_WAIT)
 
 
