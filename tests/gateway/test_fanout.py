@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from gateway_world import gateway_world
 from turnwire.gateway import GatewaySettings
-from turnwire.gateway.fanout import FLUSH_BYTES, Fanout, Feed
+from turnwire.gateway.fanout import FLUSH_BYTES, MOST_REST, Fanout, Feed
 from turnwire_protocol.codec import FORMATS, Format
 
 MAX_FRAME = 1024 * 1024
@@ -34,6 +34,20 @@ class Taker:
         self.lost += 1
 
 
+class LongTaker(Taker):
+    """A member that stands for many: to give it something takes so many seconds."""
+
+    def __init__(self, clock: MockClock, seconds: float) -> None:
+        super().__init__()
+        self.began: list[float] = []
+        self._clock, self._seconds = clock, seconds
+
+    def feed_mutations(self, session_id: str, frames: Sequence[bytes], joined: bytes) -> None:
+        super().feed_mutations(session_id, frames, joined)
+        self.began.append(trio.current_time())
+        self._clock.jump(self._seconds)
+
+
 def joined_feed(fanout: Fanout, *members: Taker) -> Feed:
     feed = fanout.feed(("s", False, "json"))
     for member in members:
@@ -55,7 +69,30 @@ async def test_Z6_what_is_said_in_one_turn_is_one_write_of_the_same_bytes_for_al
         feed.add(b"5")
         await wait_all_tasks_blocked()
         assert one.writes == [b"01234", b"5"]
-        assert trio.current_time() == 0, "there is no timer"
+        assert trio.current_time() == 0, "nothing waits"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("seconds", "rest"), [(0.004, 0.004), (1.0, MOST_REST)])
+async def test_Z6_after_a_flush_that_takes_long_others_have_the_thread_as_long(
+    autojump_clock: MockClock, seconds: float, rest: float
+) -> None:
+    fanout, member = Fanout(MAX_FRAME), LongTaker(autojump_clock, seconds)
+    feed = joined_feed(fanout, member)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fanout.run)
+        feed.add(b"0")
+        await wait_all_tasks_blocked()
+        for number in (b"1", b"2"):
+            feed.add(number)
+            await wait_all_tasks_blocked()
+        assert member.writes == [b"0"]
+        await trio.sleep(2)
+        assert member.writes == [b"0", b"12"], "what came in the meantime is one write"
+        feed.add(b"3")
+        await wait_all_tasks_blocked()
+        assert member.writes == [b"0", b"12", b"3"], "after the rest nothing waits"
+        assert member.began[:2] == [0, pytest.approx(seconds + rest)]
         nursery.cancel_scope.cancel()
 
 

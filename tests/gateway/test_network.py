@@ -254,8 +254,9 @@ async def test_R5_many_reconnects_at_once_are_served(certificate: Certificate | 
             await client.result("subscribe", session_id="s")
             await client.op("snapshot")
 
+    patient = GatewaySettings(hello_timeout_s=PATIENCE, open_timeout_s=PATIENCE)
     with trio.fail_after(PATIENCE):
-        async with gateway_world(network=True, certificate=certificate) as world:
+        async with gateway_world(patient, network=True, certificate=certificate) as world:
             world.sessions.add("s")
             async with trio.open_nursery() as nursery:
                 for _ in range(100):

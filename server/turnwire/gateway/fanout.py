@@ -1,9 +1,10 @@
 """Fan-out: what a Session says within one turn of the scheduler goes to all of its clients as one write each.
 
 A feed hears a Mutation once for all of its clients, and serialises it once; the same joined bytes serve every client
-that keeps up. So what is paid for a client is a system call a turn, and nothing a Mutation. There is no timer: the
-flush runs as soon as whoever published lets other tasks run, so nothing waits when there is little to say. What a
-client that does not keep up gets, its `Outbox` decides frame by frame.
+that keeps up. So what is paid for a client is a system call a turn, and nothing a Mutation. Nothing waits when there is
+little to say: the flush runs as soon as whoever published lets other tasks run. When there is much to say, it takes at
+most half of the thread's time: it rests for as long as the last one took, and what is said meanwhile shares the next
+system call. What a client that does not keep up gets, its `Outbox` decides frame by frame.
 """
 
 import logging
@@ -21,6 +22,9 @@ _log = logging.getLogger(__name__)
 
 FLUSH_BYTES: Final = 64 * 1024
 """A feed is not left to grow beyond this before it is flushed."""
+
+MOST_REST: Final = 0.01
+"""Seconds: the longest rest between two flushes, however long one took."""
 
 FeedKey: TypeAlias = tuple[str, bool, Format]
 """Session, whether internal Messages are seen, and format: those who share it get the same bytes."""
@@ -121,8 +125,14 @@ class Fanout:
             feed.flush()
 
     async def run(self) -> None:
-        """Flushes once for each turn of the scheduler in which something was added, until cancelled."""
+        """Flushes what was added, after each turn of the scheduler or, under load, after several; until cancelled."""
+        rested_at = 0.0
         while True:
             await self._something.wait()
+            if trio.current_time() < rested_at:
+                await trio.sleep_until(rested_at)
             self._something = trio.Event()
+            began = trio.current_time()
             self.flush()
+            ended = trio.current_time()
+            rested_at = ended + min(ended - began, MOST_REST)
