@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
-from websockets.frames import Frame, Opcode
+from websockets.frames import Close, Frame, Opcode
 
 from faults import faulty_process
 from harness import PATIENCE_SECONDS, Refused, server_process, wire_client
@@ -108,6 +108,10 @@ OPENING = (
 )
 
 
+def client_frame(opcode: Opcode, data: bytes) -> bytes:
+    return Frame(opcode, data).serialize(mask=True)
+
+
 async def test_W6_what_waits_for_slow_clients_and_how_often_they_have_to_reload_is_in_the_metrics(
     tmp_path: Path,
 ) -> None:
@@ -122,8 +126,8 @@ async def test_W6_what_waits_for_slow_clients_and_how_often_they_have_to_reload_
     ):
         session_id = (await author.request("session.create"))["session"]["session_id"]
         await author.subscribe(session_id)
-        said = ('{"op":"hello","id":1}', f'{{"op":"subscribe","id":2,"session_id":"{session_id}"}}')
-        await stalled.send_all(OPENING + b"".join(Frame(Opcode.TEXT, it.encode()).serialize(mask=True) for it in said))
+        said = (b'{"op":"hello","id":1}', f'{{"op":"subscribe","id":2,"session_id":"{session_id}"}}'.encode())
+        await stalled.send_all(OPENING + b"".join(client_frame(Opcode.TEXT, each) for each in said))
         for number in range(100):  # much more than the sockets between hold
             receipt = await author.request(
                 "prompt", session_id=session_id, text="/text 200000 8000", client_request_id=f"r{number}"
@@ -137,20 +141,34 @@ async def test_W6_what_waits_for_slow_clients_and_how_often_they_have_to_reload_
         assert numbers["turnwire_outbox_bytes"] > 0
 
 
-@pytest.mark.parametrize(("said", "code"), [("", "1006"), ("no frame", "4400"), ('{"op":"ping","id":1}', "4401")])
+@pytest.mark.parametrize(
+    ("opcode", "data", "code"),
+    [
+        (None, b"", "1006"),
+        (Opcode.TEXT, b"no frame", "4400"),
+        (Opcode.TEXT, b'{"op":"ping","id":1}', "4401"),
+        (Opcode.CLOSE, Close(1001, "").serialize(), "1001"),
+        (Opcode.CLOSE, Close(3000, "").serialize(), "other"),
+        (Opcode.CLOSE, Close(4999, "").serialize(), "other"),
+    ],
+)
 async def test_W8_connections_are_counted_by_the_code_that_they_ended_with(
-    said: str, code: str, tmp_path: Path
+    opcode: Opcode | None, data: bytes, code: str, tmp_path: Path
 ) -> None:
+    """Codes that clients made up are one: whoever reaches the server could make thousands of time series else."""
     port = free_port()
     async with server_process(tmp_path / "t.db", "--metrics-port", str(port)) as server:
         async with await trio.open_tcp_stream("127.0.0.1", server.port) as stream:
             await stream.send_all(OPENING)
-            if said:
-                await stream.send_all(Frame(Opcode.TEXT, said.encode()).serialize(mask=True))
+            if opcode is not Opcode.TEXT:  # whoever goes before the gateway has seen it was no WebSocket yet
+                await stream.send_all(client_frame(Opcode.TEXT, b'{"op":"hello","id":1}'))
+                answer = b""
+                while b'"op":"welcome"' not in answer:
+                    answer += await stream.receive_some()
+            if opcode is not None:
+                await stream.send_all(client_frame(opcode, data))
                 async for _ in stream:
                     pass
-            else:
-                await stream.receive_some()  # what answers the opening
         ended: Numbers = {}
         with trio.fail_after(PATIENCE_SECONDS):
             while not ended:

@@ -16,9 +16,13 @@ from turnwire.gateway import Gateway, serve_side_port
 from turnwire.measures import Histogram
 from turnwire.sessions.registry import Registry
 from turnwire.store.sqlite import SqliteStore
+from turnwire_protocol.codes import CLOSE_CODES
 
 LAG_SECONDS = 0.1
 """How often it is measured how late the event loop wakes a task."""
+
+FIRST_FREE_CODE = 3000
+"""From here on clients may close with any code of their own; those that are not of this protocol count as one."""
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -72,7 +76,10 @@ class _Server(Collector):
         yield _gauge("turnwire_connections", "Open WebSocket connections", gateway.connection_count)
         yield _gauge("turnwire_outbox_bytes", "Bytes that wait for slow clients (W6)", gateway.pending_bytes)
         yield _counter("turnwire_connections_opened", "WebSocket connections since the start", traffic.opened)
-        closes = {str(code): number for code, number in traffic.closes.items()}
+        closes: dict[str, int] = {}
+        for code, number in traffic.closes.items():
+            name = str(code) if code < FIRST_FREE_CODE or code in CLOSE_CODES else "other"
+            closes[name] = closes.get(name, 0) + number
         yield _counters("turnwire_connections_closed", "Connections that ended, by close code", "code", closes)
         frames = {"in": traffic.frames_in, "out": traffic.frames_out}
         yield _counters("turnwire_frames", "WebSocket frames", "direction", frames)
