@@ -219,6 +219,23 @@ async def test_X2_neither_tokens_nor_what_is_said_get_into_the_log(tmp_path: Pat
             assert {"event", "level", "logger", "timestamp"} <= event.keys()
 
 
+def test_X2_libraries_are_not_heard_below_a_warning_whatever_the_level_of_the_log() -> None:
+    """At DEBUG those of model services write down what they send."""
+    program = (
+        "import logging, sys\n"
+        "from turnwire import logs\n"
+        "logs.configure('debug', 'json', sys.stderr)\n"
+        "for name in ('openai', 'anthropic', 'httpx2', 'websockets.server', 'turnwire.store'):\n"
+        f"    logging.getLogger(name).debug('{MARK}')\n"
+        f"    logging.getLogger(name).info('{MARK}')\n"
+        "    logging.getLogger(name).warning('trouble')\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    heard = [(event["logger"], event["level"]) for event in events(answer.stderr)]
+    own = [("turnwire.store", level) for level in ("debug", "info", "warning")]
+    assert heard == [(name, "warning") for name in ("openai", "anthropic", "httpx2", "websockets.server")] + own
+
+
 def test_a_fault_of_the_server_itself_is_one_line_of_the_log_and_exit_code_1(tmp_path: Path) -> None:
     program = (
         "import turnwire.cli, turnwire.app\n"
