@@ -10,12 +10,12 @@ from websockets.trio.client import connect
 
 from harness import PATIENCE_SECONDS, WireClient, server_process, texts, wire_client
 
-ANSWERS = 250
+ANSWERS = 100
 ANSWER_BYTES = 200_000
 CHUNK_BYTES = 8_000
 OTHERS = 20
-ROOM_BYTES = 40_000_000
-"""What the server may grow by: its outboxes (1 MiB each), and far less than the 50 MB that the stalled one misses."""
+ROOM_BYTES = 16_000_000
+"""What the server may grow by: its outboxes (1 MiB each), and less than the 20 MB that the stalled one misses."""
 
 
 class Head(Struct):
