@@ -36,6 +36,9 @@ SHOWN = """
 """Every Message of a page: id, role, state, revision, and of each Part the id and what its type has: text or state."""
 
 
+LOOK_AGAIN = "document.dispatchEvent(new Event('visibilitychange'))"
+"""As if one came back to the tab. Its lists are asked for then, and otherwise from time to time only."""
+
 POLL_SECONDS = 0.02
 
 

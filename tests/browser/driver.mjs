@@ -60,7 +60,11 @@ const commands = {
     }
   },
   fill: ({ tab, selector, text }) => tabs.get(tab).fill(selector, text),
-  click: ({ tab, selector }) => tabs.get(tab).click(selector),
+  async click({ tab, selector }) {
+    // As a person who clicks: a tab behind another one draws once a second, and what stands still is known by drawing.
+    await tabs.get(tab).bringToFront();
+    await tabs.get(tab).click(selector);
+  },
   press: ({ tab, selector, key }) => tabs.get(tab).press(selector, key),
   async reload({ tab }) {
     await tabs.get(tab).reload();

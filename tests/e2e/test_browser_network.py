@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from browser_driver import Browser, Tab
-from browser_pages import AGENTS, DONE, ENDLESS, IDLE, all_show_what_the_server_holds, more_than, session_of, stored
+from browser_pages import (
+    AGENTS,
+    DONE,
+    ENDLESS,
+    IDLE,
+    LOOK_AGAIN,
+    all_show_what_the_server_holds,
+    more_than,
+    session_of,
+    stored,
+)
 from harness import ServerProcess, server_process, wire_client
 from turnwire.conformance.processes import free_port
 
@@ -187,6 +197,7 @@ async def test_S9_what_was_written_offline_goes_out_once_also_after_a_reload(dat
         await first.wait(f"document.querySelectorAll('[data-role=\"agent\"]').length === 1 && {IDLE}")
         await all_show_what_the_server_holds(server, begun, first)
         assert len(await stored(server, begun)) == 2
+        await second.evaluate(LOOK_AGAIN)
         await second.until(f"[data-session-id={json.dumps(begun)}]")
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from browser_driver import Browser, Tab
-from browser_pages import IDLE, SHOWN, more_than, serious_faults, session_of
+from browser_pages import ENDLESS, IDLE, SHOWN, more_than, serious_faults, session_of
 from harness import ServerProcess, server_process, wire_client
-from turnwire.gateway.tokens import create_token, read_key
+from turnwire.gateway.tokens import CLOCK_SKEW_SECONDS, create_token, read_key
 
 pytestmark = pytest.mark.browser
 
@@ -18,6 +18,8 @@ SECRET = "a secret that nobody can guess, really"
 CONNECTED = '[data-connection="connected"]'
 FORM = "form.token"
 HOUR_SECONDS = 3_600.0
+LEFT_SECONDS = 4.0
+"""A token that is good for no longer can still be used at once."""
 
 
 @pytest.fixture
@@ -33,9 +35,9 @@ async def server(key: Path, data: Path) -> AsyncIterator[ServerProcess]:
         yield process
 
 
-def token(key: Path, subject: str, lifetime_s: float = HOUR_SECONDS) -> str:
-    """Good for `lifetime_s` seconds from now, and for the ten more by which clocks may differ."""
-    return create_token(read_key(key), subject=subject, lifetime_s=lifetime_s, now=time.time())
+def token(key: Path, subject: str, lifetime_s: float = HOUR_SECONDS, *, age_s: float = 0.0) -> str:
+    """Made `age_s` seconds ago, and good for `lifetime_s` from then and the ten more by which clocks may differ."""
+    return create_token(read_key(key), subject=subject, lifetime_s=lifetime_s, now=time.time() - age_s)
 
 
 async def give(tab: Tab, text: str) -> None:
@@ -101,12 +103,15 @@ async def test_X3_a_token_that_expires_is_asked_for_in_time_and_nothing_stands_s
     await give(tab, token(key, "ada", 6))
     await tab.until(CONNECTED)
     await tab.evaluate(WATCH_THE_PILL)
-    await tab.say("/stream 900 10")
+    await tab.say(ENDLESS)
     await tab.until(FORM)
     assert "expires soon" in await tab.text(FORM)
     await give(tab, token(key, "ada"))
     await tab.until(FORM, 0)
-    await tab.wait(f"document.querySelector('[data-role=\"agent\"]') !== null && {IDLE}")
+    [answer] = [message for message in await tab.messages() if message["role"] == "agent"]
+    await tab.wait(more_than(len(answer["texts"][0]["text"])))
+    await tab.stop()
+    await tab.wait(IDLE)
     assert await tab.evaluate("window.states") == []
 
 
@@ -126,9 +131,9 @@ async def test_X3_after_the_end_of_a_token_the_next_one_continues_the_conversati
     """The answer goes on at the server (T4); the draft and what was sent meanwhile are still there, and go out once."""
     tab = await chromium.open("tab", f"http://{server.address}/")
     await tab.until(FORM)
-    await give(tab, token(key, "ada", 1))
+    await give(tab, token(key, "ada", LEFT_SECONDS, age_s=CLOCK_SKEW_SECONDS))
     await tab.until(CONNECTED)
-    await tab.say("/stream 1500 10")
+    await tab.say("/stream 600 10")
     session_id = await session_of(tab)
     await tab.wait(more_than(100))
     await tab.until(".token-fault")

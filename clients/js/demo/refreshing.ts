@@ -2,20 +2,25 @@
 
 import { useEffect } from "preact/hooks";
 
-const REFRESH_MS = 10_000;
+export const REFRESH_MS = 10_000;
+
+/** What of `document` says whether the page is looked at. */
+export type Looked = Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">;
 
 export function useRefreshing(refresh: () => void, connected: boolean): void {
-  useEffect(() => {
-    if (!connected) return;
-    refresh();
-    const look = (): void => {
-      if (document.visibilityState === "visible") refresh();
-    };
-    const timer = setInterval(look, REFRESH_MS);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }, [connected, refresh]);
+  useEffect(() => (connected ? keepRefreshing(refresh, document) : undefined), [connected, refresh]);
+}
+
+/** Refreshes until what it gives is called. */
+export function keepRefreshing(refresh: () => void, page: Looked): () => void {
+  refresh();
+  const look = (): void => {
+    if (page.visibilityState === "visible") refresh();
+  };
+  const timer = setInterval(look, REFRESH_MS);
+  page.addEventListener("visibilitychange", look);
+  return () => {
+    clearInterval(timer);
+    page.removeEventListener("visibilitychange", look);
+  };
 }
