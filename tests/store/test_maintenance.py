@@ -172,7 +172,17 @@ def test_a_backup_replaces_nothing_and_leaves_nothing_behind(path: Path, tmp_pat
     with pytest.raises(StoreUnavailable, match="damaged, as the file is"):
         back_up(path, tmp_path / "other.db")
     assert not list(tmp_path.glob("other.db*"))
-    assert turnwire_db("backup", path, tmp_path / "no" / "where.db").returncode == 1
+
+
+def test_a_backup_names_the_place_that_it_cannot_be_made_at(path: Path, tmp_path: Path) -> None:
+    """And not the database, which is well."""
+    answer = turnwire_db("backup", path, tmp_path / "no" / "where.db")
+    assert (answer.returncode, answer.stderr) == (1, f"turnwire db backup: there is no folder {tmp_path / 'no'}\n")
+    link = tmp_path / "link.db"
+    link.symlink_to(tmp_path / "nowhere")
+    answer = turnwire_db("backup", path, link)
+    assert answer.returncode == 1
+    assert f"{link} exists" in answer.stderr
 
 
 def test_a_backup_that_was_cut_off_does_not_hinder_the_next_one(path: Path, tmp_path: Path) -> None:

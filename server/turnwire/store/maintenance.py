@@ -95,10 +95,13 @@ def back_up(path: Path, target: Path, *, progress: Callable[[int, int], None] = 
     """Copies the file as it is at one moment to `target`, also while a server writes to it.
 
     `progress` gets pages done and pages in all. The copy appears under its name when it is whole, on the disk and
-    checked. Raises StoreUnavailable, and FileExistsError when there is a `target` already.
+    checked. Raises StoreUnavailable, FileExistsError when there is a `target` already, and FileNotFoundError when there
+    is no folder for it.
     """
-    if target.exists():
+    if os.path.lexists(target):  # also a link that leads nowhere
         raise FileExistsError(f"{target} exists: give the path of a new file")
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.absolute().parent}")
     part = target.with_name(target.name + ".part")
     with ExitStack() as undo:
         source = undo.enter_context(_opened(path))
