@@ -1,17 +1,17 @@
 """A real server with a certificate: the page, a client, the orderly stop, and wrong files on the command line."""
 
-import os
 import signal
 import ssl
-import subprocess
-import sys
 from pathlib import Path
 from urllib.request import urlopen
 
+import pytest
 import trio
 
 from certificates import Certificate
+from command_line import turnwire
 from harness import server_process, texts, wire_client
+from turnwire.settings import SettingError, settings_from
 
 
 async def fetch(url: str, trust: ssl.SSLContext) -> tuple[int, bytes]:
@@ -55,21 +55,14 @@ async def test_W8_a_server_with_a_certificate_serves_https_and_wss_and_stops_in_
 def test_wrong_files_end_with_exit_code_2_and_a_sentence_that_names_the_flag(data: Path, tmp_path: Path) -> None:
     certificate = Certificate(tmp_path)
 
-    def serve(*flags: str, **environment: str) -> str:
-        answer = subprocess.run(
-            [sys.executable, "-m", "turnwire", "serve", "--data", str(data), *flags],
-            capture_output=True,
-            text=True,
-            env={**os.environ, **environment},
-            timeout=60,
-            check=False,
-        )
-        assert answer.returncode == 2
-        assert answer.stderr.count("\n") == 1
-        return answer.stderr
-
     one, key, locked = str(certificate.certificate), str(certificate.key), str(certificate.locked_key)
-    assert serve("--tls-certificate", one, "--tls-key", locked).startswith("turnwire serve: --tls-certificate: the key")
-    assert serve("--tls-certificate", one).startswith("turnwire serve: --tls-certificate: there is no private key")
-    assert serve("--tls-key", key) == "turnwire serve: --tls-key: --tls-certificate is needed as well\n"
-    assert serve(TURNWIRE_TLS_CERTIFICATE=key).startswith("turnwire serve: TURNWIRE_TLS_CERTIFICATE: there is no cert")
+    ended = turnwire("serve", "--data", str(data), "--tls-certificate", one, "--tls-key", locked)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("turnwire serve: --tls-certificate: the key")
+    assert ended.stderr.count("\n") == 1
+    with pytest.raises(SettingError, match=r"^--tls-certificate: there is no private key"):
+        settings_from({"tls_certificate": one}, {})
+    with pytest.raises(SettingError, match=r"^--tls-key: --tls-certificate is needed as well$"):
+        settings_from({"tls_key": key}, {})
+    with pytest.raises(SettingError, match=r"^TURNWIRE_TLS_CERTIFICATE: there is no certificate"):
+        settings_from({}, {"TURNWIRE_TLS_CERTIFICATE": key})

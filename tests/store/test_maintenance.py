@@ -1,8 +1,6 @@
 """Checking, copying and migrating a file: what an operator is told, with a server on the file and without one."""
 
 import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import apsw
 import pytest
 import trio
 
+from command_line import turnwire, turnwire_here
 from store.builders import agent, create, messages, newest, save, sequences, text, turn, user
 from turnwire.store import maintenance
 from turnwire.store.base import StoreIncompatible, StoreLocked, StoreUnavailable
@@ -19,11 +18,6 @@ from turnwire.store.sqlite import open_sqlite
 
 NEXT = "CREATE TABLE later (number INTEGER) STRICT"
 BROKEN = "CREATE TABLE sessions (number INTEGER) STRICT"
-
-
-def turnwire_db(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "turnwire", "db", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
@@ -51,7 +45,7 @@ def spoil(path: Path, statements: str) -> None:
 
 def test_a_sound_file_has_no_faults(path: Path) -> None:
     assert check_file(path) == []
-    answer = turnwire_db("check", path)
+    answer = turnwire("db", "check", str(path))
     assert (answer.returncode, answer.stdout) == (0, f"{path}: sound\n")
 
 
@@ -87,7 +81,7 @@ def test_what_breaks_a_rule_of_history_is_named(path: Path, statements: str, fau
     spoil(path, statements)
     faults = check_file(path)
     assert any(fault in each for each in faults), faults
-    answer = turnwire_db("check", path)
+    answer = turnwire_here("db", "check", str(path))
     assert answer.returncode == 1
     assert fault in answer.stdout
 
@@ -98,7 +92,7 @@ def test_a_damaged_file_is_said_to_be_so(path: Path) -> None:
         data[page : page + 8] = b"\xff" * 8
     path.write_bytes(data)
     assert check_file(path)
-    answer = turnwire_db("check", path)
+    answer = turnwire_here("db", "check", str(path))
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr
 
@@ -109,17 +103,17 @@ def test_what_is_no_file_of_ours_is_refused_with_a_sentence(tmp_path: Path) -> N
     empty = tmp_path / "empty.db"
     empty.touch()
     for task in ("check", "migrate"):
-        answer = turnwire_db(task, other)
+        answer = turnwire_here("db", task, str(other))
         assert (answer.returncode, answer.stderr) == (1, f"turnwire db {task}: {other} is not a database\n")
-    assert "it has not been used" in turnwire_db("check", empty).stderr
-    missing = turnwire_db("check", tmp_path / "missing.db")
+    assert "it has not been used" in turnwire_here("db", "check", str(empty)).stderr
+    missing = turnwire_here("db", "check", str(tmp_path / "missing.db"))
     assert (missing.returncode, missing.stderr) == (
         1,
         f"turnwire db check: there is no file {tmp_path / 'missing.db'}\n",
     )
     assert not (tmp_path / "missing.db").exists()
-    assert turnwire_db("check").returncode == 2
-    assert turnwire_db("polish", other).returncode == 2
+    assert turnwire_here("db", "check").returncode == 2
+    assert turnwire_here("db", "polish", str(other)).returncode == 2
 
 
 async def test_a_backup_beside_a_server_that_writes_is_of_one_moment(tmp_path: Path) -> None:
@@ -155,7 +149,7 @@ async def test_a_backup_of_a_server_that_stands_still_is_equal(tmp_path: Path) -
     path = tmp_path / "turnwire.db"
     async with open_sqlite(path) as source:
         await source.commit([create(), *save(user(1), agent(2, text("p2")), turn("t"))])
-        answer = await trio.to_thread.run_sync(turnwire_db, "backup", path, tmp_path / "copy.db")
+        answer = await trio.to_thread.run_sync(turnwire, "db", "backup", str(path), str(tmp_path / "copy.db"))
         assert answer.returncode == 0, answer.stderr
         async with open_sqlite(tmp_path / "copy.db") as copy:
             assert await messages(copy, "s") == await messages(source, "s")
@@ -164,7 +158,7 @@ async def test_a_backup_of_a_server_that_stands_still_is_equal(tmp_path: Path) -
 def test_a_backup_replaces_nothing_and_leaves_nothing_behind(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     target.write_text("precious")
-    answer = turnwire_db("backup", path, target)
+    answer = turnwire_here("db", "backup", str(path), str(target))
     assert answer.returncode == 1
     assert f"{target} exists" in answer.stderr
     assert target.read_text() == "precious"
@@ -176,11 +170,11 @@ def test_a_backup_replaces_nothing_and_leaves_nothing_behind(path: Path, tmp_pat
 
 def test_a_backup_names_the_place_that_it_cannot_be_made_at(path: Path, tmp_path: Path) -> None:
     """And not the database, which is well."""
-    answer = turnwire_db("backup", path, tmp_path / "no" / "where.db")
+    answer = turnwire_here("db", "backup", str(path), str(tmp_path / "no" / "where.db"))
     assert (answer.returncode, answer.stderr) == (1, f"turnwire db backup: there is no folder {tmp_path / 'no'}\n")
     link = tmp_path / "link.db"
     link.symlink_to(tmp_path / "nowhere")
-    answer = turnwire_db("backup", path, link)
+    answer = turnwire_here("db", "backup", str(path), str(link))
     assert answer.returncode == 1
     assert f"{link} exists" in answer.stderr
 
@@ -241,7 +235,7 @@ def test_a_backup_does_not_begin_anew_when_the_file_is_written_to(
 
 
 def test_a_file_of_the_newest_version_needs_no_migration(path: Path) -> None:
-    answer = turnwire_db("migrate", path)
+    answer = turnwire_here("db", "migrate", str(path))
     assert (answer.returncode, answer.stdout) == (0, f"{path}: version {len(MIGRATIONS)}, the newest one\n")
 
 

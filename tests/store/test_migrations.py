@@ -1,14 +1,13 @@
 """Files of every older version, as older programs wrote them, are brought to the newest one with all that they hold."""
 
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 
 import apsw
 import msgspec
 import pytest
 
+from command_line import turnwire, turnwire_here
 from harness import server_process, wire_client
 from store.builders import NOW, messages
 from turnwire.store.base import StoreIncompatible
@@ -30,11 +29,6 @@ PARTS = (
     ("user", "p1", {"part_id": "p1", "sequence": 1, "type": "text", "text": "Where to?"}),
     ("agent", "p2", {"part_id": "p2", "sequence": 1, "type": "text", "text": "To the ", "state": "streaming"}),
 )
-
-
-def turnwire(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "turnwire", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_a_published_script_is_never_changed() -> None:
@@ -147,14 +141,14 @@ async def test_turnwire_db_migrate_brings_an_older_file_to_the_newest_version(ve
     before = described(path)
     with pytest.raises(StoreIncompatible, match="migrate"):
         check_file(path)
-    answer = turnwire("db", "migrate", "--dry-run", path)
+    answer = turnwire_here("db", "migrate", "--dry-run", str(path))
     told = f"{path}: version {version} can be brought to version {NEWEST}; nothing was changed\n"
     assert (answer.returncode, answer.stdout) == (0, told)
     assert described(path) == before
-    answer = turnwire("db", "migrate", path)
+    answer = turnwire_here("db", "migrate", str(path))
     told = f"{path}: brought from version {version} to version {NEWEST}\n"
     assert (answer.returncode, answer.stdout) == (0, told)
-    answer = turnwire("db", "migrate", path)
+    answer = turnwire_here("db", "migrate", str(path))
     assert (answer.returncode, answer.stdout) == (0, f"{path}: version {NEWEST}, the newest one\n")
     assert described(path) == fresh(tmp_path / "new.db")
     await read(path)
@@ -184,7 +178,7 @@ def test_a_file_of_a_newer_version_is_refused_by_a_sentence_and_left_as_it_is(
     migrate(connection, (*MIGRATIONS, "CREATE TABLE later (number INTEGER) STRICT"))
     connection.close()
     before = path.read_bytes()
-    answer = turnwire(*command, path)
+    answer = (turnwire if "serve" in command else turnwire_here)(*command, str(path))
     assert answer.returncode == 1
     assert f"{path} has version {NEWEST + 1}, this program knows versions up to {NEWEST}" in answer.stderr
     assert answer.stderr.count("\n") == 1
