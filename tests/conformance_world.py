@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import trio
 
 from broken_server import broken_server
 from lying_stream import Liar
@@ -19,8 +20,10 @@ Map = dict[str, Any]
 
 PATIENCE_SECONDS = 300
 
+Ended = tuple[int, str, str]
 
-def conformance(*arguments: str) -> tuple[int, str, str]:
+
+def conformance(*arguments: str) -> Ended:
     """Exit code, output and complaints of `turnwire conformance`."""
     done = subprocess.run(
         [sys.executable, "-m", "turnwire", "conformance", *arguments],
@@ -30,6 +33,19 @@ def conformance(*arguments: str) -> tuple[int, str, str]:
         timeout=PATIENCE_SECONDS,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+async def conformances(*runs: Sequence[str]) -> list[Ended]:
+    """The same of several at a time: most of their time they wait."""
+    ended: dict[int, Ended] = {}
+
+    async def play(number: int, arguments: Sequence[str]) -> None:
+        ended[number] = await trio.to_thread.run_sync(conformance, *arguments)
+
+    async with trio.open_nursery() as nursery:
+        for number, arguments in enumerate(runs):
+            nursery.start_soon(play, number, arguments)
+    return [ended[number] for number in range(len(runs))]
 
 
 def verdicts_of(output: str) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from conformance_world import conformance, verdicts_of
+from command_line import turnwire_here
+from conformance_world import conformance, conformances, verdicts_of
 from harness import server_process
 
 SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}} --tick-ms 2000 --grace-seconds 10"
@@ -27,17 +28,18 @@ def not_passed(output: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_W1_our_server_passes_every_timeline() -> None:
-    code, output, complaints = conformance("--server-command", f"{SERVE} --workspace {{folder}}", "--json")
+async def test_W1_X3_our_server_passes_every_timeline_and_those_about_tokens_and_grants_with_a_key(key: Path) -> None:
+    (code, output, complaints), with_key = await conformances(
+        ("--server-command", f"{SERVE} --workspace {{folder}}", "--json"),
+        (
+            *("--server-command", f"{SERVE} --key-file {key}", "--key-file", str(key)),
+            *("--only", "server/tokens", "--json"),
+        ),
+    )
     assert complaints == ""
     assert [reason for reason in not_passed(output) if "needs --key-file" not in reason] == []
     assert code == 0
-
-
-@pytest.mark.slow
-def test_X3_our_server_with_a_key_passes_every_timeline_about_tokens_and_grants(key: Path) -> None:
-    arguments = ("--server-command", f"{SERVE} --key-file {key}", "--only", "server/tokens", "--json")
-    code, output, complaints = conformance(*arguments, "--key-file", str(key))
+    code, output, complaints = with_key
     assert (code, complaints, not_passed(output)) == (0, "", [])
     assert len(verdicts_of(output)) >= 8
 
@@ -71,10 +73,10 @@ async def test_what_a_running_server_cannot_be_asked_is_left_out_with_the_reason
 
 def test_wrong_usage_is_said_in_a_sentence() -> None:
     for arguments in ((), ("--server", "http://x"), ("--server", "ws://127.0.0.1:9/ws", "--only", "no such timeline")):
-        code, output, complaints = conformance(*arguments)
-        assert (code, output) == (2, "")
-        assert complaints.startswith("turnwire conformance: ")
-        assert "Traceback" not in complaints
+        ended = turnwire_here("conformance", *arguments)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert ended.stderr.startswith("turnwire conformance: ")
+        assert "Traceback" not in ended.stderr
 
 
 def test_a_server_that_nobody_finds_fails_and_is_told_so(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ plain_json = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text(max_size=10), plain_json, max_size=20))
+@given(st.dictionaries(st.text(max_size=10), plain_json, max_size=8))
 def test_W2_plain_maps_survive_both_formats(value: dict[str, Any]) -> None:
     for format in FORMATS:
         assert decode_map(encode(value, format), format) == value
