@@ -9,7 +9,10 @@ from trio.testing import MockClock
 
 from conformance_world import conformances, verdicts_of
 from turnwire.cli import main
+from turnwire.conformance.arguments import TOKEN_VARIABLE
 from turnwire.conformance.processes import CommandServer, ServerEnded
+from turnwire.conformance.signer import Signer
+from turnwire.gateway.tokens import read_key
 
 SERVE = f"{sys.executable} -m turnwire serve --port {{port}} --data {{data}}"
 
@@ -30,6 +33,18 @@ async def test_X3_tokens_are_made_for_the_audience_of_the_server(key: Path) -> N
         ["passed"],
         ["failed"],
     ]
+
+
+@pytest.mark.parametrize("place", ["argument", "environment", "nowhere"])
+def test_X3_a_token_is_given_by_argument_or_environment(place: str, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = Signer(read_key(key)).token("tester", 600)
+    if place == "environment":
+        monkeypatch.setenv(TOKEN_VARIABLE, token)
+    given = ("--token", token) if place == "argument" else ()
+    arguments = ("--server-command", f"{SERVE} --key-file {key}", "--only", "is created, read, listed", "--json")
+    _, output, _ = conformance(*arguments, *given)
+    passed = [verdict["outcome"] == "passed" for verdict in verdicts_of(output)]
+    assert passed == [place != "nowhere"]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ examples:
       a client program, driven over its standard input and output
 """
 
+TOKEN_VARIABLE: Final = "TURNWIRE_TOKEN"
+
 JOBS: Final = 8
 """How many timelines are played at a time."""
 
@@ -37,7 +39,9 @@ def add_parser(commands: Any) -> None:
         "--server-command", metavar="COMMAND", help="starts a server; {port}, {data} and {folder} are filled in"
     )
     parser.add_argument("--client", metavar="COMMAND", help="starts a client's driver (see Conformance in SPEC.md)")
-    parser.add_argument("--token", help="the token for every hello")
+    parser.add_argument(
+        "--token", help=f"the token for every hello; in {TOKEN_VARIABLE} it is hidden from others on this machine"
+    )
     parser.add_argument(
         "--key-file", metavar="PATH", type=Path, help="the key that the server checks tokens with, to make some"
     )

@@ -1,6 +1,7 @@
 """`turnwire conformance`: plays what its arguments say, and prints the verdicts."""
 
 import argparse
+import os
 import shlex
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
+from turnwire.conformance.arguments import TOKEN_VARIABLE
 from turnwire.conformance.client_suite import play_clients
 from turnwire.conformance.pack import chosen_timelines, pack_folder, timeline_files
 from turnwire.conformance.processes import has_folder
@@ -68,7 +70,8 @@ async def _server(options: argparse.Namespace) -> AsyncIterator[ServerUnderTest]
     if options.audience is not None and options.key_file is None:
         raise ValueError("--audience: tokens are made with --key-file only")
     signer = None if options.key_file is None else Signer(read_key(options.key_file), options.audience)
-    common = {"token": options.token, "signer": signer, "seconds": options.seconds}
+    token = options.token if options.token is not None else os.environ.get(TOKEN_VARIABLE)
+    common = {"token": token, "signer": signer, "seconds": options.seconds}
     has = frozenset(options.has)
     if options.server_command is None:
         if options.server is None:
