@@ -233,7 +233,8 @@ class Rest:
         shown = view.messages
         place = shown[0]["sequence"] if shown else 1
         expected = [message for message in messages if message["sequence"] >= place]
-        self._require(shown == expected, "W4", f"{tab.name} shows {shown}, stored is {expected}")
+        if shown != expected:
+            self._world.journal.blame("W4", f"{tab.name} shows {shown}, stored is {expected}")
         self._require(view.total == len(self.messages), "M3", f"{tab.name} has the total {view.total}")
         at_rest = (view.turn, view.queue, view.interactions)
         self._require(at_rest == (None, [], []), "K1", f"{tab.name} shows {at_rest} at rest")

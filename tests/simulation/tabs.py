@@ -80,11 +80,13 @@ class Tab:
             return
         frame: Map = msgspec.json.decode(item.encoded("json"))
         following = (self.view.epoch, self.view.seq + 1)
-        self.require((frame["epoch"], frame["seq"]) == following, "W5", f"{frame['seq']} came instead of {following}")
+        if (frame["epoch"], frame["seq"]) != following:
+            self.blame("W5", f"{frame['seq']} came instead of {following}")
         if frame["variant"] in ("message", "part", "delta"):
             self._check_row(frame)
         effect = self.view.receive(frame)
-        self.require(effect == "applied", "S5", f"{frame} was {effect}")
+        if effect != "applied":
+            self.blame("S5", f"{frame} was {effect}")
         if frame["variant"] in ("message", "part", "delta"):
             self._check_change(frame)
         elif frame["variant"] == "turn":
@@ -106,11 +108,15 @@ class Tab:
     # ------------------------------------------------------------------------------------------------------- checking
 
     def require(self, condition: bool, rule: str, sentence: str) -> None:
-        self._journal.require(condition, rule, f"{self.name}: {sentence}")
+        if not condition:
+            self.blame(rule, sentence)
+
+    def blame(self, rule: str, sentence: str) -> None:
+        self._journal.blame(rule, f"{self.name}: {sentence}")
 
     def _check_audience(self, message: Map) -> None:
-        fits = self.internal or message["visibility"] == "visible"
-        self.require(fits, "M4", f"an internal Message was shown: {message}")
+        if not self.internal and message["visibility"] != "visible":
+            self.blame("M4", f"an internal Message was shown: {message}")
 
     def _check_row(self, frame: Map) -> None:
         """Before a change is seen its Message has a row, and a whole Message is the committed one (S3, S4)."""
@@ -119,7 +125,8 @@ class Tab:
             fits = committed == frame["revision"] == frame["message"]["revision"]
         else:
             fits = committed is not None and committed < frame["revision"]
-        self.require(fits, "S4", f"{frame['variant']} has revision {frame['revision']}, committed is {committed}")
+        if not fits:
+            self.blame("S4", f"{frame['variant']} has revision {frame['revision']}, committed is {committed}")
 
     def _check_change(self, frame: Map) -> None:
         message = next((m for m in self.view.messages if m["message_id"] == frame["message_id"]), None)
@@ -129,15 +136,16 @@ class Tab:
         self.committed.contents.check(message, f"in a {frame['variant']}")
         if message["role"] == "agent":
             open_parts = [part for part in message["parts"] if not _terminal(part)]
-            self.require(message["state"] == "streaming" or not open_parts, "S7", f"closed with {open_parts}")
+            if open_parts and message["state"] != "streaming":
+                self.blame("S7", f"closed with {open_parts}")
         elif frame["variant"] == "message":
             self._take_prompt(message)
         top = self._tops.get(message["message_id"], 0)
         for part in message["parts"]:
             known = self._states.get(part["part_id"])
             state = self._states[part["part_id"]] = _state(part)
-            if known is None:
-                self.require(part["sequence"] > top, "P1", f"{part} took a place at or below {top}")
+            if known is None and part["sequence"] <= top:
+                self.blame("P1", f"{part} took a place at or below {top}")
             self._check_move(part, known, state)
         self._tops[message["message_id"]] = max(top, *(part["sequence"] for part in message["parts"]))
 
@@ -180,11 +188,13 @@ class Tab:
         self.require(fits, "W4", f"joined with total {mine.total}, but {other.name} has {theirs.total}")
         for name in ("turn", "queue", "interactions"):
             a, b = getattr(mine, name), getattr(theirs, name)
-            self.require(a == b, "W4", f"joined with {name} {a}, but {other.name} has {b}")
+            if a != b:
+                self.blame("W4", f"joined with {name} {a}, but {other.name} has {b}")
         held = {message["message_id"]: message for message in theirs.messages}
         for message in mine.messages:
             b = held.get(message["message_id"], message)
-            self.require(message == b, "W4", f"joined with {message}, but {other.name} has {b}")
+            if message != b:
+                self.blame("W4", f"joined with {message}, but {other.name} has {b}")
         for name in ("title", "config"):
             a, b = ((view.session or {}).get(name) for view in (mine, theirs))
             self.require(a == b, "W4", f"joined with {name} {a}, but {other.name} has {b}")
