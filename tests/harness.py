@@ -17,13 +17,18 @@ from websockets.exceptions import ConnectionClosed
 from websockets.trio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
+import warm_start
 from turnwire_protocol.codec import Format, decode_map, encode
 from turnwire_protocol.frames import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
 from turnwire_protocol.view import SessionView
+from warm_start import ForkedProcess
 
 LISTENING = "turnwire: listening on "
 PATIENCE_SECONDS = 60.0
 """How long a test waits for something that must come. No test passes or fails by the time that something takes."""
+
+FROM_NOTHING = ("-m", "turnwire")
+"""The program of a server that Python is started for, as a person does it."""
 
 Map = dict[str, Any]
 
@@ -31,7 +36,7 @@ Map = dict[str, Any]
 class ServerProcess:
     """One `turnwire serve` in a process of its own."""
 
-    def __init__(self, process: trio.Process, output: trio.abc.ReceiveStream, log: Path) -> None:
+    def __init__(self, process: trio.Process | ForkedProcess, output: trio.abc.ReceiveStream, log: Path) -> None:
         self.process = process
         self._output = output
         self.log = log
@@ -80,24 +85,18 @@ async def server_process(
     *flags: str,
     port: int = 0,
     environment: Mapping[str, str] | None = None,
-    program: Sequence[str] = ("-m", "turnwire"),
+    program: Sequence[str] | None = None,
     scheme: str = "http",
 ) -> AsyncIterator[ServerProcess]:
     """A server on `data`, killed at the end if it still runs. Its log is `<data>.log`.
 
-    `program` is what Python runs in place of `turnwire`.
+    It is forked from a process that has imported `turnwire`; with a `program`, Python is started for that.
     """
     log = data.with_suffix(".log")
-    with log.open("ab") as log_file:
-        process = await trio.lowlevel.open_process(
-            [sys.executable, *program, "serve", "--port", str(port), "--data", str(data), *flags],
-            stdout=subprocess.PIPE,
-            stderr=log_file,
-            env={**os.environ, **(environment or {})},
-        )
-    assert process.stdout is not None
-    async with process.stdout:
-        server = ServerProcess(process, process.stdout, log)
+    arguments = ("serve", "--port", str(port), "--data", str(data), *flags)
+    process, output = await _started(program, arguments, {**os.environ, **(environment or {})}, log)
+    async with output:
+        server = ServerProcess(process, output, log)
         try:
             with trio.fail_after(PATIENCE_SECONDS):
                 await server.wait_until_listening(scheme)
@@ -107,6 +106,20 @@ async def server_process(
                 process.kill()
             with trio.CancelScope(shield=True):
                 await process.wait()
+
+
+async def _started(
+    program: Sequence[str] | None, arguments: Sequence[str], environment: Mapping[str, str], log: Path
+) -> tuple[trio.Process | ForkedProcess, trio.abc.ReceiveStream]:
+    with log.open("ab") as log_file:
+        if program is None:
+            return warm_start.start(arguments, environment=environment, stderr=log_file.fileno())
+        command = [sys.executable, *program, *arguments]
+        process = await trio.lowlevel.open_process(
+            command, stdout=subprocess.PIPE, stderr=log_file, env=dict(environment)
+        )
+    assert process.stdout is not None
+    return process, process.stdout
 
 
 class Refused(Exception):

@@ -11,7 +11,7 @@ from msgspec import structs
 from websockets.exceptions import InvalidStatus
 
 from command_line import turnwire, turnwire_here
-from harness import Refused, server_process, wire_client
+from harness import FROM_NOTHING, Refused, server_process, wire_client
 from turnwire.flags import FLAGS
 from turnwire.gateway import GatewaySettings
 from turnwire.gateway.rates import Addresses
@@ -239,7 +239,10 @@ async def test_an_address_in_use_is_a_sentence_and_exit_code_1(tmp_path: Path) -
 
 async def test_W8_sigterm_announces_stops_turns_with_a_stored_reason_and_closes_1012(tmp_path: Path) -> None:
     """K5: a deploy leaves a sign, and exit code 0."""
-    async with server_process(tmp_path / "t.db", "--grace-seconds", "0.2") as server, wire_client(server.url) as client:
+    async with (
+        server_process(tmp_path / "t.db", "--grace-seconds", "0.2", program=FROM_NOTHING) as server,
+        wire_client(server.url) as client,
+    ):
         session_id = (await client.request("session.create"))["session"]["session_id"]
         view = await client.subscribe(session_id)
         await client.request("prompt", session_id=session_id, text="/stream 100000 5", client_request_id="r1")

@@ -13,7 +13,7 @@ from websockets.frames import Frame, Opcode
 from websockets.trio.client import connect
 
 from faults import faulty_process, readiness
-from harness import PATIENCE_SECONDS, Refused, ServerProcess, WireClient, server_process, wire_client
+from harness import FROM_NOTHING, PATIENCE_SECONDS, Refused, ServerProcess, WireClient, server_process, wire_client
 
 LOG_SUFFIX = "-wal"
 HANDSHAKE = (
@@ -171,7 +171,10 @@ async def test_W8_a_turn_whose_end_cannot_be_stored_shows_in_the_exit_code(data:
 @pytest.mark.parametrize("gap_ms", [1, 2, 5])
 async def test_W8_however_many_signals_come_the_process_ends_by_itself(data: Path, gap_ms: int) -> None:
     """Supervisors and terminals send a signal many times over; the first two count, whenever the others come."""
-    async with server_process(data, "--grace-seconds", "3600") as server, wire_client(server.url) as client:
+    async with (
+        server_process(data, "--grace-seconds", "3600", program=FROM_NOTHING) as server,
+        wire_client(server.url) as client,
+    ):
         await start_turn(client, "/silence 3600")
         async with trio.open_nursery() as nursery:
 
