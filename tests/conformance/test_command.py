@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from conformance_world import conformances, verdicts_of
+from conformance_world import conformance, conformances, verdicts_of
 from turnwire.cli import main
 from turnwire.conformance.arguments import TOKEN_VARIABLE
 from turnwire.conformance.processes import CommandServer, ServerEnded
