@@ -28,6 +28,9 @@ from turnwire_protocol.timelines import ServerTimelines
 SPEC = Path(__file__).parents[2] / "protocol" / "SPEC.md"
 ALL = list(timeline_files(pack_folder()))
 FILES = chosen_timelines(ALL, ServerTimelines, None)
+SECONDS = 10.0
+"""What a step may take: with a sound server it takes 3 s at most, and who waits in vain hears all ticks until then."""
+
 REST = [(name, file) for name, file in FILES if name != "server/load"]
 
 
@@ -49,7 +52,7 @@ FAULTS: dict[str, type[Liar]] = {
 
 
 async def verdicts(fault: Callable[[], Liar], files: list[tuple[str, ServerTimelines]], folder: Path) -> list[Verdict]:
-    async with broken_server(fault, folder) as server:
+    async with broken_server(fault, folder, seconds=SECONDS) as server:
         return await play_all(server, files)
 
 
