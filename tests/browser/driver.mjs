@@ -8,7 +8,10 @@ const [packageJson, executablePath, patienceMs] = process.argv.slice(2);
 const require = createRequire(packageJson);
 const { chromium } = require("playwright-core");
 
-const POLL_MS = 20;
+// What comes soon is seen soon, and what is waited for for seconds does not cost their CPU.
+const FIRST_POLL_MS = 10;
+const LONGEST_POLL_MS = 60;
+const POLL_GROWTH = 1.3;
 
 const browser = await chromium.launch({
   executablePath,
@@ -54,9 +57,11 @@ const commands = {
   // the page's CSP forbids; this asks from outside.
   async wait({ tab, expression }) {
     const deadline = Date.now() + Number(patienceMs);
+    let pause = FIRST_POLL_MS;
     while (!(await tabs.get(tab).evaluate(expression).catch(unlessReloaded))) {
       if (Date.now() > deadline) throw new Error(`never became true: ${expression}`);
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      pause = Math.min(pause * POLL_GROWTH, LONGEST_POLL_MS);
     }
   },
   fill: ({ tab, selector, text }) => tabs.get(tab).fill(selector, text),
