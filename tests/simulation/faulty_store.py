@@ -5,8 +5,8 @@ has died at this await, before the commit or after it.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -222,6 +222,32 @@ class FaultyContext:
         await self._store.perform(lambda: self._inner.save_summary(summary))
 
 
+@asynccontextmanager
+async def with_still_clock(opening: AbstractAsyncContextManager[Store]) -> AsyncIterator[Store]:
+    """A store that uses threads, and the autojump clock stands still while it opens, is at work, or closes."""
+    async with AsyncExitStack() as stack:
+        with standing(set()):
+            store = await stack.enter_async_context(opening)
+        yield StillClock(store)
+        with standing(set()):
+            await stack.aclose()
+
+
+@contextmanager
+def standing(blocks: set[object]) -> Iterator[None]:
+    """The autojump clock of this run stands still until none of these blocks is left."""
+    clock, block = trio.lowlevel.current_clock(), object()
+    assert isinstance(clock, MockClock)
+    blocks.add(block)
+    clock.autojump_threshold = math.inf
+    try:
+        yield
+    finally:
+        blocks.remove(block)
+        if not blocks:
+            clock.autojump_threshold = 0
+
+
 class StillClock:
     """Keeps an autojump clock from moving while a store that uses threads is at work."""
 
@@ -238,23 +264,10 @@ class StillClock:
             return value
 
         async def call(*args: Any, **options: Any) -> Any:
-            with self._still():
+            with standing(self._calls):
                 return await value(*args, **options)
 
         return call
-
-    @contextmanager
-    def _still(self) -> Iterator[None]:
-        clock, call = trio.lowlevel.current_clock(), object()
-        assert isinstance(clock, MockClock)
-        self._calls.add(call)
-        clock.autojump_threshold = math.inf
-        try:
-            yield
-        finally:
-            self._calls.remove(call)
-            if not self._calls:
-                clock.autojump_threshold = 0
 
 
 def unavailable() -> StoreUnavailable:

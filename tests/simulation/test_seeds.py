@@ -5,16 +5,13 @@ happened in it.
 """
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from msgspec import UNSET
 
-from simulation.faulty_store import StillClock
+from simulation.faulty_store import with_still_clock
 from simulation.simulate import play_seed, run_seed
-from turnwire.store.base import Store
 from turnwire.store.sqlite import open_sqlite
 
 SEEDS = int(os.environ.get("TURNWIRE_SEEDS", "1000"))
@@ -84,13 +81,8 @@ def test_S6_S9_T1_W4_every_rule_holds_in_a_world_that_once_broke_one(seed: int) 
 @pytest.mark.skipif(chosen is not None, reason="one seed was chosen")
 def test_S6_S9_T1_W4_every_rule_holds_on_sqlite(tmp_path: Path) -> None:
     for seed in range(SQLITE_SEEDS):
-
-        @asynccontextmanager
-        async def open_store(path: Path = tmp_path / f"{seed}.db") -> AsyncIterator[Store]:
-            async with open_sqlite(path) as store:
-                yield StillClock(store)
-
-        journal = run_seed(seed, open_store=open_store)
+        path = tmp_path / f"{seed}.db"
+        journal = run_seed(seed, open_store=lambda path=path: with_still_clock(open_sqlite(path)))  # type: ignore[misc]
         assert not journal.broken, journal.report()
 
 
