@@ -19,7 +19,7 @@ import trio
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 from websockets.trio.client import connect
 
-from harness import Map, Refused, ServerProcess, WireClient, server_process, wire_client
+from harness import FROM_NOTHING, Map, Refused, ServerProcess, WireClient, server_process, wire_client
 from turnwire.conformance.processes import free_port
 from turnwire.conformance.streams import Stream, TcpDialer
 from turnwire.store.maintenance import check_file
@@ -191,7 +191,7 @@ class Storm:
         """One server after the other; the last one stays until it is told to end."""
         short = self.seconds / 2 / (LIVES - 1)
         for life in range(LIVES - 1):
-            async with server_process(self.data, *IN_A_HURRY, port=self.port) as server:
+            async with server_process(self.data, *IN_A_HURRY, port=self.port, program=FROM_NOTHING) as server:
                 self.server = server
                 await trio.sleep(short * self.chance.uniform(0.5, 1.5))
                 if life % 2:
@@ -201,7 +201,7 @@ class Storm:
                     code = await server.terminate()
                     assert code == 0, f"an orderly stop ended with {code}: {server.log.read_text()[-2000:]}"
                     self.done["orderly stops"] += 1
-        async with server_process(self.data, *IN_A_HURRY, port=self.port) as server:
+        async with server_process(self.data, *IN_A_HURRY, port=self.port, program=FROM_NOTHING) as server:
             self.server = server
             sizes = [await self._storm(server, self.seconds / 2 / STORMS) for _ in range(STORMS)]
             kept = sizes[-1] - sizes[-2]
