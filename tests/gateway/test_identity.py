@@ -1,5 +1,6 @@
 """From token to connection and back: how one comes in, how long one stays, and what is never written down (X2, X3)."""
 
+import gc
 import logging
 from contextlib import suppress
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 from trio.testing import MockClock
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 
 from gateway_world import KEY, gateway_world, no_traceback, token_for
@@ -55,6 +57,18 @@ async def test_X2_the_token_may_come_in_the_header_and_the_one_in_hello_goes_bef
             assert (await client.request("hello", token=token_for("bob")))["principal"] == {"id": "bob"}
         async with world.client(hello=False, additional_headers={"Authorization": "Basic YTpi"}) as client:
             assert (await client.request("hello"))["code"] == "unauthenticated"
+
+
+async def test_X2_the_header_with_the_token_is_not_kept(autojump_clock: MockClock) -> None:
+    header = f"Bearer {token_for('ada')}"
+    async with (
+        gateway_world(authenticator=authenticator()) as world,
+        world.client(hello=False, additional_headers={"Authorization": header}) as client,
+    ):
+        assert (await client.request("hello"))["op"] == "welcome"
+        assert client.socket.request is not None
+        kept = [each for each in gc.get_objects() if isinstance(each, Headers) and each.get("Authorization") == header]
+        assert kept == [client.socket.request.headers], "only the client's own"
 
 
 async def test_X3_the_connection_ends_with_its_token(

@@ -7,7 +7,7 @@ concerns Sessions. Both are hooks for embedding programs, and may answer at once
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -81,11 +81,14 @@ class Authorizer(Protocol):
         """Which Sessions `session.list` may show; None for all."""
 
 
+LOCAL: Final = Principal(id="local", roles=frozenset({"admin"}), shared=True)
+
+
 class OpenAccess:
     """For a server that only this machine can reach: everyone is `local` and may do everything (X1 still holds)."""
 
     def authenticate(self, token: str | None) -> Principal:
-        return Principal(id="local", roles=frozenset({"admin"}), shared=True)
+        return LOCAL
 
 
 class HookFailed(Exception):

@@ -208,10 +208,13 @@ class Gateway:
 
     async def _handle(self, socket: ServerConnection) -> None:
         assert socket.request is not None
+        assert socket.response is not None
         websocket = cast(WebSocket, socket)
         if socket.protocol.extensions:
             websocket.frames.outbox.encode_with(compressed(socket.protocol.extensions))
         connection = Connection(websocket, self._surroundings, bearer_of(socket.request.headers))
+        for opening in (socket.request, socket.response):
+            opening.headers.clear()  # websockets keeps them, a token among them, as long as the connection lasts
         self._connections.add(connection)
         self._traffic.opened += 1
         if self._entrance.draining:  # since its opening handshake was let through
