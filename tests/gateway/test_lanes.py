@@ -26,11 +26,12 @@ class Model:
         self.number += 1
         frame = f"{session}{self.number}:".encode().ljust(size + 8, b".")
         self.waiting.setdefault(session, deque()).append((kind, frame))
-        self.lanes.add(kind, session, frame)
+        self.lanes.add(kind, session, frame, self.number)
 
     def take(self) -> str:
-        frame = self.lanes.take()
-        session = chr(frame[0])
+        frame, count = self.lanes.take()
+        session, number = chr(frame[0]), int(frame[1 : frame.index(b":")])
+        assert count == number, "of another one"
         assert self.waiting[session].popleft()[1] == frame, "not the oldest of its Session"
         self.given[session] = self.given.get(session, 0) + len(frame)
         return session

@@ -1,5 +1,6 @@
 """The outbox against a plain model: what arrives is whole, in order, and honest about what was lost (W6)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -65,17 +66,19 @@ class Run:
         while self.outbox.head() is not None:
             self.write(1 << 30)
 
-    def mutate(self, session: str, size: int) -> None:
-        self.number += 1
-        self.published.setdefault(session, []).append(self.number)
-        frame = packed("mutation", session, self.number, size)
+    def mutate(self, session: str, size: int, count: int = 1) -> None:
+        numbers = range(self.number + 1, self.number + count + 1)
+        self.number += count
+        self.published.setdefault(session, []).extend(numbers)
+        frames = [packed("mutation", session, number, size) for number in numbers]
+        joined = b"".join(frames)
         if self.outbox.quiet and self.direct:
-            written = min(self.direct, len(frame))
-            self.wire += frame[:written]
-            if written < len(frame):
-                self.outbox.begin(frame, written)
+            written = min(self.direct, len(joined))
+            self.wire += joined[:written]
+            if written < len(joined):
+                self.outbox.begin(joined, written)
         else:
-            self.outbox.add_mutation(session, frame)
+            self.outbox.add_mutations(session, frames, joined)
 
     def snapshot(self, session: str, parts: int, size: int) -> None:
         """A snapshot; all of its frames carry the number of the newest Mutation that it contains."""
@@ -91,6 +94,7 @@ STEPS = st.one_of(
     st.tuples(st.just("control"), st.integers(0, 80)),
     st.tuples(st.just("tick"), st.just(0)),
     st.tuples(st.just("mutation"), st.sampled_from("abc"), st.sampled_from([0, 10, 150, 450])),
+    st.tuples(st.just("mutations"), st.sampled_from("abc"), st.sampled_from([0, 10, 60]), st.integers(2, 4)),
     st.tuples(st.just("snapshot"), st.sampled_from("abc"), st.integers(1, 4), st.sampled_from([20, 500])),
     st.tuples(st.just("interrupt"), st.sampled_from("abc")),
     st.tuples(st.just("leave"), st.sampled_from("abc")),
@@ -130,6 +134,8 @@ def play(run: Run, step: Step) -> None:
             run.outbox.add_tick(packed("tick", "-", 0, 0))
         case ("mutation", str(session), int(size)) if session not in run.left:
             run.mutate(session, size)
+        case ("mutations", str(session), int(size), int(count)) if session not in run.left:
+            run.mutate(session, size, count)
         case ("snapshot", str(session), int(parts), int(size)) if run.outbox.takes_snapshots:
             run.left.discard(session)
             run.snapshot(session, parts, size)
@@ -524,3 +530,16 @@ def test_W8_no_data_overtakes_control_frames_that_did_not_fit_into_one_write() -
     run.mutate("a", 1)
     run.drain()
     assert [kind for kind, _, _ in unpacked(run.wire)] == ["control", "control", "mutation"]
+
+
+@pytest.mark.parametrize(("encode", "wire"), [(None, b"ab"), (lambda frame: b"<%b>" % frame, b"<a><b>")])
+def test_W6_mutations_that_wait_stay_joined_unless_each_is_encoded_by_itself(
+    encode: Callable[[bytes], bytes] | None, wire: bytes
+) -> None:
+    outbox = Outbox(LIMITS, notice)
+    if encode is not None:
+        outbox.encode_with(encode)
+    outbox.add_mutations("s", [b"a", b"b"], b"ab")
+    head = outbox.head()
+    assert head is not None
+    assert (bytes(head), outbox.frames_out) == (wire, 2)

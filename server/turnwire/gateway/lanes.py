@@ -21,7 +21,8 @@ class Kind(Enum):
     FINAL = 4
 
 
-_Entry: TypeAlias = tuple[Kind, bytes]
+_Entry: TypeAlias = tuple[Kind, bytes, int]
+"""Frames of one kind, joined, and how many they are."""
 
 
 class _Lane:
@@ -63,35 +64,35 @@ class Lanes:
         weights[session_id] = weights.get(session_id, 0) + extra
         return max(weights, key=lambda name: (weights[name], name == session_id))
 
-    def add(self, kind: Kind, session_id: str, frame: bytes) -> None:
-        """Puts a frame behind all others of its Session."""
+    def add(self, kind: Kind, session_id: str, frames: bytes, count: int = 1) -> None:
+        """Puts a frame, or several joined ones, behind all others of its Session."""
         lane = self._lanes.get(session_id)
         if lane is None:
             lane = self._lanes[session_id] = _Lane(self._mark)
         if not lane.entries:
             lane.mark = max(lane.mark, self._mark)
             self._wait(session_id, lane)
-        lane.entries.append((kind, frame))
-        self._count(lane, kind, len(frame))
+        lane.entries.append((kind, frames, count))
+        self._count(lane, kind, len(frames))
 
     def peek(self) -> int | None:
-        """The size of the next frame; None when there is none."""
+        """The size of what is next; None when there is nothing."""
         return len(self._lanes[self._turns[0][2]].entries[0][1]) if self._turns else None
 
-    def take(self) -> bytes:
-        """The next frame. There must be one."""
+    def take(self) -> tuple[bytes, int]:
+        """What was added, and how many frames that is. There must be something."""
         self._mark, _, session_id = heapq.heappop(self._turns)
         lane = self._lanes[session_id]
-        kind, frame = lane.entries.popleft()
-        lane.mark = self._mark + len(frame)
-        self._count(lane, kind, -len(frame))
+        kind, frames, count = lane.entries.popleft()
+        lane.mark = self._mark + len(frames)
+        self._count(lane, kind, -len(frames))
         if lane.entries:
             self._wait(session_id, lane)
         elif not self._turns:
             # Nobody waits, so nobody is owed anything; and lanes of Sessions that are over do not pile up.
             self._lanes.clear()
             self._mark = 0
-        return frame
+        return frames, count
 
     def keep(self, session_id: str, wanted: Callable[[Kind], bool]) -> None:
         """Drops all frames of this Session but those of the wanted kinds."""
@@ -99,11 +100,12 @@ class Lanes:
         if lane is None:
             return
         entries, lane.entries = lane.entries, deque()
-        for kind, frame in entries:
+        for entry in entries:
+            kind, frames, _ = entry
             if wanted(kind):
-                lane.entries.append((kind, frame))
+                lane.entries.append(entry)
             else:
-                self._count(lane, kind, -len(frame))
+                self._count(lane, kind, -len(frames))
         if not lane.entries:
             self._turns = [turn for turn in self._turns if turn[2] != session_id]
             heapq.heapify(self._turns)

@@ -23,7 +23,7 @@ Bytes of a snapshot are shared by all clients that joined at the same state.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -134,17 +134,28 @@ class Outbox:
             self._tick = frame
             self.add_control(frame)
 
-    def add_mutation(self, session_id: str, frame: bytes) -> None:
-        """Adds a Mutation behind all else of its Session; drops it when that is lagged or becomes so now."""
+    def add_mutations(self, session_id: str, frames: Sequence[bytes], joined: bytes) -> None:
+        """Adds Mutations behind all else of their Session; drops them when that is lagged or becomes so now.
+
+        `joined` are the same bytes as `frames`. They stay together, so that a slow client costs no more time than one
+        that keeps up, unless each is to be encoded by itself.
+        """
+        if self._encode is None:
+            self._add_mutations(session_id, joined, len(frames))
+        else:
+            for frame in frames:
+                self._add_mutations(session_id, frame, 1)
+
+    def _add_mutations(self, session_id: str, frames: bytes, count: int) -> None:
         if self.closed or session_id in self._lagged:
             return
-        while self._data.mutation_bytes and self._data.mutation_bytes + len(frame) > self._limits.outbox_bytes:
-            heaviest = self._data.heaviest(session_id, len(frame))
+        while self._data.mutation_bytes and self._data.mutation_bytes + len(frames) > self._limits.outbox_bytes:
+            heaviest = self._data.heaviest(session_id, len(frames))
             self._data.keep(heaviest, lambda kind: kind is not Kind.MUTATION)
             self._lag(heaviest)
             if heaviest == session_id:
                 return
-        self._wait(Kind.MUTATION, session_id, frame)
+        self._wait(Kind.MUTATION, session_id, frames, count)
 
     def lose(self, session_id: str) -> None:
         """A Mutation of this Session cannot be sent at all: the Session is lagged, the others are not touched."""
@@ -220,13 +231,13 @@ class Outbox:
             self._head = self._head[count:] if count < len(self._head) else None
             self.quiet = self.idle and not self._lagged and not self.closed and self._encode is None
 
-    def _wait(self, kind: Kind, session_id: str, frame: bytes) -> None:
+    def _wait(self, kind: Kind, session_id: str, frames: bytes, count: int = 1) -> None:
         self.quiet = False
-        self._data.add(kind, session_id, frame)
+        self._data.add(kind, session_id, frames, count)
 
     def _take(self) -> memoryview | None:
         frames: list[bytes] = []
-        size = 0
+        size = taken = 0
         room = self._limits.join_bytes
         while self._control and (not frames or size + len(self._control[0]) <= room):
             frame = self._control.popleft()
@@ -235,17 +246,20 @@ class Outbox:
             frames.append(frame)
             size += len(frame)
             self.control_bytes -= len(frame)
+            taken += 1
         self._refill()
         while (
             not self._control
             and (next_size := self._data.peek()) is not None
             and (not frames or size + next_size <= room)
         ):
-            frames.append(self._data.take())
+            joined, count = self._data.take()
+            frames.append(joined)
             size += next_size
+            taken += count
         if not frames:
             return None
-        self.frames_out += len(frames)
+        self.frames_out += taken
         if self._encode is not None:
             frames = [self._encode(frame) for frame in frames]
         return memoryview(frames[0] if len(frames) == 1 else b"".join(frames))

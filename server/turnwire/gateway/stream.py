@@ -124,8 +124,7 @@ class FrameStream(trio.abc.HalfCloseableStream):
                 outbox.begin(joined, written)
                 self._start_drain()
             return
-        for frame in frames:
-            outbox.add_mutation(session_id, frame)
+        outbox.add_mutations(session_id, frames, joined)
         self.pump()
 
     def lose_mutation(self, session_id: str) -> None:
