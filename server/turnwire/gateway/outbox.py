@@ -17,9 +17,10 @@ Nothing of a snapshot is given up, so that snapshots do not count against the Mu
 more than `snapshot_bytes` of them waits, the owner must begin no other (`takes_snapshots`), but lets whoever asked for
 it wait. What is sent in the end is then as new as it can be.
 
-Held bytes are at most: the Mutations' bound; `snapshot_bytes` and one snapshot, of which one part may be in its lane; a
-head (another part, or `join_bytes`); what the owner lets into the control lane; and one short notice for each Session.
-Bytes of a snapshot are shared by all clients that joined at the same state.
+Held bytes are at most: the Mutations' bound, or what was added at once when nothing waited, if that is more;
+`snapshot_bytes` and one snapshot, of which one part may be in its lane; a head (another part, or `join_bytes`); what
+the owner lets into the control lane; and one short notice for each Session. Bytes of a snapshot are shared by all
+clients that joined at the same state, those of joined Mutations by all who were behind when they were said.
 """
 
 from collections import deque
